@@ -1,0 +1,266 @@
+package ratelimit
+
+import (
+	"cmp"
+	"math"
+	"slices"
+
+	"github.com/seed4f92381c/ratelimit/internal/arith"
+)
+
+// All returns a limiter that charges every one of limiters or none. A nil
+// member refuses everything, no member admits everything, and a member given
+// twice costs twice.
+//
+// A refusal leaves every member exactly as it was. The decision reports the
+// tightest member: the one that is longest in the way of a refused call, the
+// one with the least left after an admitted one. Reserve books all members for
+// the first moment that suits all; the shortest WithMaxWait holds for all.
+//
+// Members are locked for the time of a call, each once and always in the same
+// order, so no order of arguments can deadlock; the lock-free buckets let
+// others wait for that time. Limiters of this package, also those of Keyed.For
+// and All, are used so. Any other Limiter is charged by a reservation, which is
+// settled to 0 when another member refuses; it may refuse others meanwhile.
+func All(limiters ...Limiter) Limiter {
+	a := &together{}
+	whole := &limiter{budget: a, maxWait: unbounded}
+	for _, l := range limiters {
+		if !a.add(l, whole) {
+			return &limiter{rule: Blocked()}
+		}
+	}
+	if len(a.members) == 0 {
+		return Must(New(Unlimited()))
+	}
+	slices.SortStableFunc(a.members, func(x, y member) int { return cmp.Compare(x.budget.order(), y.budget.order()) })
+	whole.time = a.members[0].time
+	for i := range a.members {
+		m := &a.members[i]
+		m.ahead = int64(whole.time.start.Sub(m.time.start))
+	}
+	return whole
+}
+
+// together is the budget of All.
+type together struct {
+	members []member // in the order of their locks
+	foreign bool     // whether any is not of this package
+}
+
+// A member is a budget and how often it was given.
+type member struct {
+	budget heldBudget
+	time   timeline
+	times  int64
+	limit  int64
+	ahead  int64 // of the first member's timeline, where both are the system clock's
+	now    int64 // the reading of the call in progress; guarded by the members' locks
+}
+
+// add adds a limiter and reports whether it can ever admit anything.
+func (a *together) add(l Limiter, whole *limiter) bool {
+	own, ok := ownLimiter(l)
+	switch {
+	case !ok:
+		a.foreign = true
+		own = &limiter{budget: newForeign(l), time: newTimeline(nil), maxWait: unbounded}
+	case own == nil || own.budget == nil:
+		return false
+	}
+	whole.maxWait = min(whole.maxWait, own.maxWait)
+	if nested, ok := own.budget.(*together); ok {
+		for _, m := range nested.members {
+			a.count(m)
+		}
+		a.foreign = a.foreign || nested.foreign
+		return true
+	}
+	a.count(member{budget: own.budget.held(), time: own.time, times: 1, limit: own.budget.limit()})
+	return true
+}
+
+func (a *together) count(m member) {
+	for i := range a.members {
+		if have := &a.members[i]; have.budget == m.budget {
+			have.times += m.times
+			return
+		}
+	}
+	a.members = append(a.members, m)
+}
+
+// ownLimiter returns what is inside a limiter of this package. A type that
+// embeds one may have methods of its own, and is not one.
+func ownLimiter(l Limiter) (own *limiter, ok bool) {
+	switch l := l.(type) {
+	case nil:
+		return nil, true
+	case *TokenBucket:
+		if l != nil {
+			own = &l.limiter
+		}
+	case *LeakyBucket:
+		if l != nil {
+			own = &l.limiter
+		}
+	case *SlidingLog:
+		if l != nil {
+			own = &l.limiter
+		}
+	case *FixedCounter:
+		if l != nil {
+			own = &l.limiter
+		}
+	case *SlidingCounter:
+		if l != nil {
+			own = &l.limiter
+		}
+	case *limiter:
+		own = l
+	default:
+		return nil, false
+	}
+	return own, true
+}
+
+// limit is the largest n that every member can admit.
+func (a *together) limit() int64 {
+	least := int64(math.MaxInt64)
+	for i := range a.members {
+		least = min(least, a.members[i].limit/a.members[i].times)
+	}
+	return least
+}
+
+// lock locks every member, in order and each lock once, and takes the time of
+// each from the first member's reading now.
+func (a *together) lock(now int64) {
+	for i := range a.members {
+		if m := &a.members[i]; a.firstBehindLock(i) {
+			m.budget.lock()
+		}
+	}
+	for i := range a.members {
+		m := &a.members[i]
+		reading := now + m.ahead
+		if m.time.steady != nil {
+			reading = m.time.now()
+		}
+		m.now = m.budget.bring(reading)
+	}
+}
+
+func (a *together) unlock() {
+	for i := range a.members {
+		if a.firstBehindLock(i) {
+			a.members[i].budget.unlock()
+		}
+	}
+}
+
+func (a *together) firstBehindLock(i int) bool {
+	return i == 0 || a.members[i].budget.order() != a.members[i-1].budget.order()
+}
+
+func (a *together) allow(now, n int64) bool { return a.decide(now, n).Allowed }
+
+func (a *together) decide(now, n int64) Decision {
+	a.lock(now)
+	defer a.unlock()
+	d := a.measureLocked(n)
+	if !d.Allowed || n == 0 {
+		return d
+	}
+	if a.foreign {
+		if _, _, err := a.bookLocked(now, now, n, atOnce); err != nil {
+			d.Allowed = false
+			return d
+		}
+	} else {
+		for i := range a.members {
+			m := &a.members[i]
+			m.budget.chargeLocked(m.now, n*m.times)
+		}
+	}
+	return a.measureLocked(0)
+}
+
+func (a *together) measureLocked(n int64) (worst Decision) {
+	for i := range a.members {
+		m := &a.members[i]
+		d := m.budget.measureLocked(m.now, n*m.times)
+		d.Limit /= int(m.times)
+		d.Remaining /= int(m.times)
+		if i == 0 {
+			worst = d
+		} else {
+			worst = tightest(worst, d)
+		}
+	}
+	return worst
+}
+
+func (a *together) book(now, notBefore, n, maxWait int64) (int64, settleFunc, error) {
+	a.lock(now)
+	defer a.unlock()
+	at, settle, err := a.bookLocked(now, notBefore, n, maxWait)
+	if err != nil {
+		return 0, nil, err
+	}
+	return at, func(now, actual int64) {
+		a.lock(now)
+		defer a.unlock()
+		settle(now, actual)
+	}, nil
+}
+
+// bookLocked books all members for one moment. It asks each for its first one
+// from a common moment on and takes that back while they differ: the latest of
+// them is the next to try. Once a member can act it stays able to, so the second
+// round agrees, but for rounding.
+func (a *together) bookLocked(now, notBefore, n, maxWait int64) (int64, settleFunc, error) {
+	delay := max(0, notBefore-now)
+	settles := make([]settleFunc, len(a.members))
+	settle := func(_, actual int64) {
+		for i := len(settles) - 1; i >= 0; i-- {
+			if m := &a.members[i]; settles[i] != nil {
+				settles[i](m.now, arith.Int64(arith.Mul(uint64(actual), uint64(m.times))))
+			}
+		}
+	}
+	for {
+		latest := delay
+		for i := range a.members {
+			m := &a.members[i]
+			at, one, err := m.budget.bookLocked(m.now, arith.After(m.now, delay), n*m.times, maxWait)
+			if err != nil {
+				settle(0, 0)
+				return 0, nil, err
+			}
+			settles[i] = one
+			latest = max(latest, at-m.now)
+		}
+		if latest == delay {
+			return arith.After(now, delay), settle, nil
+		}
+		settle(0, 0)
+		clear(settles)
+		delay = latest
+	}
+}
+
+// tightest merges two decisions on one call.
+func tightest(a, b Decision) Decision {
+	worst := a
+	if b.RetryAfter > a.RetryAfter || b.RetryAfter == a.RetryAfter && b.Remaining < a.Remaining {
+		worst = b
+	}
+	worst.Allowed = a.Allowed && b.Allowed
+	worst.Remaining = min(a.Remaining, b.Remaining)
+	worst.ResetAfter = max(a.ResetAfter, b.ResetAfter)
+	worst.Degraded = a.Degraded || b.Degraded
+	return worst
+}
+
+func (a *together) held() heldBudget { return nil } // All takes its members instead

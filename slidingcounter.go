@@ -1,0 +1,261 @@
+package ratelimit
+
+import (
+	"slices"
+	"time"
+
+	"github.com/seed4f92381c/ratelimit/internal/arith"
+)
+
+// A SlidingCounter admits about limit units in any window. It counts by cells,
+// each the window's length / cells, aligned to the Unix epoch as in a
+// FixedCounter, and estimates what is in the window as the units of the cells
+// that lie wholly in it, plus those of the oldest cell × the share of it that
+// is still inside. n units pass if estimate + n ≤ limit, in exact arithmetic.
+//
+// Bound: in any interval of length window − window/cells at most limit units
+// act; within one window at worst 2·limit, which more cells (WithCells) make
+// rarer and shorter.
+//
+// Reserve books the first moment at which the estimate has room. Nothing is
+// available before the newest booking, so that none is overtaken. Cancel of the
+// newest booking restores the state before it; any other gives back its units
+// unless their cell has been left behind.
+//
+// The state is one moment and cells+1 counts, which roll over together.
+//
+// Source: with one cell, the approximated sliding window that Cloudflare
+// described in "How we built rate limiting capable of scaling to millions of
+// domains", 2017.
+//
+// The zero SlidingCounter refuses everything. A SlidingCounter must not be
+// copied.
+type SlidingCounter struct {
+	limiter
+	_ noCopy
+}
+
+// NewSlidingCounter returns a counter of one cell that admits about limit
+// units in any window. Both are checked as by Policy.Validate. For more cells
+// use New with SlidingCounterPolicy(limit, window).WithCells(c).
+func NewSlidingCounter(limit int, window time.Duration, opts ...Option) (*SlidingCounter, error) {
+	return newSlidingCounter(SlidingCounterPolicy(limit, window), opts)
+}
+
+func newSlidingCounter(p Policy, opts []Option) (*SlidingCounter, error) {
+	l, err := newLimiter(p, opts, func(t timeline) budget { return newGuarded[slidingState](newSliding(p, t.start), p) })
+	if err != nil {
+		return nil, err
+	}
+	return &SlidingCounter{limiter: l}, nil
+}
+
+// slidingState is the counts of the cell of the moment at, the latest at which
+// any unit may act, and of the cells before it.
+type slidingState struct {
+	at      int64
+	version uint64  // of the counts: two equal versions of one budget are one state
+	counts  []int64 // of cell i at i mod len; nil is all zero
+}
+
+// sliding is the arithmetic of the sliding counter. It measures time within a
+// cell in ticks, of which there are cells in a nanosecond and window in a cell,
+// so that cells need not be whole nanoseconds.
+type sliding struct {
+	max    int64
+	window int64
+	phase  int64
+	cells  uint64
+}
+
+func newSliding(p Policy, start time.Time) *sliding {
+	return &sliding{
+		max: int64(p.Limit()), window: int64(p.Window()),
+		phase: phase(start, p.Window()), cells: uint64(p.Cells()),
+	}
+}
+
+func (c *sliding) limit() int64 { return c.max }
+
+// cell returns the index of t's cell, and how many ticks of it have passed.
+func (c *sliding) cell(t int64) (index, ticks uint64) {
+	t64, w := uint64(t)+uint64(c.phase), uint64(c.window)
+	whole, rest := t64/w, t64%w
+	if c.cells == 1 {
+		return whole, rest
+	}
+	return whole*c.cells + arith.MulDiv(rest, c.cells, w), arith.MulMod(rest, c.cells, w)
+}
+
+// moment returns the first moment at or after that many ticks of a cell.
+func (c *sliding) moment(index, ticks uint64) int64 {
+	w := uint64(c.window)
+	whole := arith.Mul(index/c.cells, w)
+	part := arith.MulDivUp(1, arith.Add(arith.Mul(index%c.cells, w), ticks), c.cells)
+	return arith.Int64(arith.Sub(arith.Add(whole, part), uint64(c.phase)))
+}
+
+// count returns the units of a cell, as seen from the cell of s.
+func (c *sliding) count(s *slidingState, of, index uint64) int64 {
+	if len(s.counts) == 0 || of > index || index-of > c.cells {
+		return 0
+	}
+	return s.counts[of%uint64(len(s.counts))]
+}
+
+// full returns the units of the cells that lie wholly in the window of a
+// moment in cell i, and of the oldest cell, which lies partly in it.
+func (c *sliding) full(s *slidingState, i uint64) (full, oldest int64) {
+	latest, _ := c.cell(s.at)
+	for j := i - min(i, c.cells-1); j <= i; j++ {
+		full += c.count(s, j, latest)
+	}
+	if i >= c.cells {
+		oldest = c.count(s, i-c.cells, latest)
+	}
+	return full, oldest
+}
+
+// room returns the units that fit at a moment of cell i when that many ticks
+// of it have passed.
+func (c *sliding) room(s *slidingState, i, ticks uint64) int64 {
+	full, oldest := c.full(s, i)
+	w := uint64(c.window)
+	return c.max - full - int64(arith.MulDivUp(uint64(oldest), w-ticks, w))
+}
+
+// add charges n units at t ≥ s.at, in place.
+func (c *sliding) add(s slidingState, t, n int64) slidingState {
+	if s.counts == nil {
+		s.counts = make([]int64, c.cells+1)
+	}
+	from, _ := c.cell(s.at)
+	to, _ := c.cell(t)
+	size := uint64(len(s.counts))
+	for i := from + 1; i <= to && i <= from+size; i++ {
+		s.counts[(to-(i-from-1))%size] = 0 // at most all of them, from the newest down
+	}
+	s.counts[to%size] += n
+	s.at = t
+	s.version++
+	return s
+}
+
+func (c *sliding) admit(s slidingState, now, n int64) (slidingState, bool) {
+	if s.at > now {
+		return s, false
+	}
+	if i, ticks := c.cell(now); c.room(&s, i, ticks) < n {
+		return s, false
+	}
+	return c.add(s, now, n), true
+}
+
+// first returns the first moment from t on that has room for n units.
+func (c *sliding) first(s *slidingState, t, n int64) int64 {
+	t = max(t, s.at)
+	i, ticks := c.cell(t)
+	if c.room(s, i, ticks) >= n {
+		return t
+	}
+	w := uint64(c.window)
+	for ; ; i, ticks = i+1, 0 {
+		full, oldest := c.full(s, i)
+		// The oldest cell has to shrink to what the others leave.
+		left := c.max - n - full
+		if left < 0 {
+			continue // not in this cell; in the end all have left
+		}
+		need := uint64(0)
+		if oldest > left {
+			need = w - arith.MulDiv(uint64(left), w, uint64(oldest))
+		}
+		if need < w {
+			return c.moment(i, max(need, ticks))
+		}
+	}
+}
+
+func (c *sliding) book(s slidingState, now, notBefore, n, maxWait int64) (slidingState, booking[slidingState], error) {
+	at := c.first(&s, max(now, notBefore), n)
+	done := booking[slidingState]{n: n, at: at, before: s}
+	if !permitted(at, now, maxWait) {
+		return s, done, ErrWaitTooLong
+	}
+	next := s
+	next.counts = slices.Clone(s.counts) // the counts of before are kept as they are
+	next = c.add(next, at, n)
+	done.after = slidingState{version: next.version}
+	return next, done, nil
+}
+
+func (c *sliding) settle(s slidingState, now int64, b booking[slidingState], actual int64) slidingState {
+	if actual > b.n {
+		return c.indebt(s, now, actual-b.n)
+	}
+	if now < b.at && actual == 0 && s.version == b.after.version {
+		return b.before
+	}
+	latest, _ := c.cell(s.at)
+	of, _ := c.cell(b.at)
+	if c.count(&s, of, latest) > 0 {
+		count := &s.counts[of%uint64(len(s.counts))]
+		*count = max(0, *count-(b.n-actual))
+		s.version++
+	}
+	return s
+}
+
+// indebt charges n units that have been used already, limit by limit, each at
+// the first moment that has room; none is more than a century away.
+func (c *sliding) indebt(s slidingState, now, n int64) slidingState {
+	whole := (n - 1) / c.max
+	part := n - whole*c.max
+	s = c.add(s, c.first(&s, now, part), part)
+	if whole > 0 {
+		at := c.first(&s, s.at, c.max)
+		// A cell that has the whole limit leaves nothing until it is gone.
+		i, _ := c.cell(at)
+		most := uint64(century) / uint64(c.window) * c.cells
+		if more := min(arith.Mul(uint64(whole-1), c.cells+1), most); more > 0 {
+			at = c.moment(i+more, 0)
+		}
+		s = c.add(s, at, c.max)
+	}
+	return s
+}
+
+func (c *sliding) measure(s slidingState, now, n int64) (remaining, retry, reset int64) {
+	if s.at <= now {
+		i, ticks := c.cell(now)
+		remaining = c.room(&s, i, ticks)
+	}
+	if at := c.first(&s, now, n); at > now {
+		retry = until(at, now)
+	}
+	if !c.idle(s, now) {
+		reset = until(max(c.emptied(&s), s.at), now)
+	}
+	return remaining, retry, reset
+}
+
+// emptied returns the moment at which the newest cell that has units is out of
+// the window.
+func (c *sliding) emptied(s *slidingState) int64 {
+	latest, _ := c.cell(s.at)
+	for i := latest; i <= latest && latest-i <= c.cells; i-- {
+		if c.count(s, i, latest) > 0 {
+			return c.moment(i+c.cells+1, 0)
+		}
+	}
+	return 0
+}
+
+func (c *sliding) idle(s slidingState, now int64) bool {
+	if s.at > now {
+		return false
+	}
+	i, _ := c.cell(now)
+	full, oldest := c.full(&s, i)
+	return full == 0 && oldest == 0
+}
