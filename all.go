@@ -3,6 +3,7 @@ package ratelimit
 import (
 	"cmp"
 	"math"
+	"reflect"
 	"slices"
 
 	"github.com/seed4f92381c/ratelimit/internal/arith"
@@ -27,7 +28,7 @@ func All(limiters ...Limiter) Limiter {
 	whole := &limiter{budget: a, maxWait: unbounded}
 	for _, l := range limiters {
 		if !a.add(l, whole) {
-			return &limiter{rule: Blocked()}
+			return Must(New(Blocked()))
 		}
 	}
 	if len(a.members) == 0 {
@@ -44,8 +45,8 @@ func All(limiters ...Limiter) Limiter {
 
 // together is the budget of All.
 type together struct {
-	members []member // in the order of their locks
-	foreign bool     // whether any is not of this package
+	members   []member // in the order of their locks
+	uncertain bool     // whether any is not heldBudget.certain
 }
 
 // A member is a budget and how often it was given.
@@ -53,7 +54,6 @@ type member struct {
 	budget heldBudget
 	time   timeline
 	times  int64
-	limit  int64
 	ahead  int64 // of the first member's timeline, where both are the system clock's
 	now    int64 // the reading of the call in progress; guarded by the members' locks
 }
@@ -63,7 +63,6 @@ func (a *together) add(l Limiter, whole *limiter) bool {
 	own, ok := ownLimiter(l)
 	switch {
 	case !ok:
-		a.foreign = true
 		own = &limiter{budget: newForeign(l), time: newTimeline(nil), maxWait: unbounded}
 	case own == nil || own.budget == nil:
 		return false
@@ -73,21 +72,21 @@ func (a *together) add(l Limiter, whole *limiter) bool {
 		for _, m := range nested.members {
 			a.count(m)
 		}
-		a.foreign = a.foreign || nested.foreign
 		return true
 	}
-	a.count(member{budget: own.budget.held(), time: own.time, times: 1, limit: own.budget.limit()})
+	a.count(member{budget: own.budget.held(), time: own.time, times: 1})
 	return true
 }
 
 func (a *together) count(m member) {
 	for i := range a.members {
-		if have := &a.members[i]; have.budget == m.budget {
+		if have := &a.members[i]; have.budget.same(m.budget) {
 			have.times += m.times
 			return
 		}
 	}
 	a.members = append(a.members, m)
+	a.uncertain = a.uncertain || !m.budget.certain()
 }
 
 // ownLimiter returns what is inside a limiter of this package. A type that
@@ -119,16 +118,19 @@ func ownLimiter(l Limiter) (own *limiter, ok bool) {
 	case *limiter:
 		own = l
 	default:
-		return nil, false
+		// A typed nil refuses as a nil does.
+		v := reflect.ValueOf(l)
+		return nil, v.Kind() == reflect.Pointer && v.IsNil()
 	}
 	return own, true
 }
 
-// limit is the largest n that every member can admit.
-func (a *together) limit() int64 {
+// limitLocked is the largest n that every member can admit.
+func (a *together) limitLocked() int64 {
 	least := int64(math.MaxInt64)
 	for i := range a.members {
-		least = min(least, a.members[i].limit/a.members[i].times)
+		m := &a.members[i]
+		least = min(least, m.budget.limitLocked()/m.times)
 	}
 	return least
 }
@@ -144,7 +146,7 @@ func (a *together) lock(now int64) {
 	for i := range a.members {
 		m := &a.members[i]
 		reading := now + m.ahead
-		if m.time.steady != nil {
+		if !m.time.system() || !a.members[0].time.system() {
 			reading = m.time.now()
 		}
 		m.now = m.budget.bring(reading)
@@ -163,16 +165,23 @@ func (a *together) firstBehindLock(i int) bool {
 	return i == 0 || a.members[i].budget.order() != a.members[i-1].budget.order()
 }
 
+func (a *together) policy() Policy { return Policy{} } // there is not one
+
 func (a *together) allow(now, n int64) bool { return a.decide(now, n).Allowed }
 
 func (a *together) decide(now, n int64) Decision {
 	a.lock(now)
 	defer a.unlock()
+	if !fits(n, a.limitLocked()) {
+		d := a.measureLocked(0)
+		d.Allowed, d.RetryAfter = false, Never
+		return d
+	}
 	d := a.measureLocked(n)
 	if !d.Allowed || n == 0 {
 		return d
 	}
-	if a.foreign {
+	if a.uncertain {
 		if _, _, err := a.bookLocked(now, now, n, atOnce); err != nil {
 			d.Allowed = false
 			return d
@@ -204,50 +213,42 @@ func (a *together) measureLocked(n int64) (worst Decision) {
 func (a *together) book(now, notBefore, n, maxWait int64) (int64, settleFunc, error) {
 	a.lock(now)
 	defer a.unlock()
-	at, settle, err := a.bookLocked(now, notBefore, n, maxWait)
-	if err != nil {
-		return 0, nil, err
+	if limit := a.limitLocked(); !fits(n, limit) {
+		return 0, nil, exceeds(n, limit)
 	}
+	at, settle, err := a.bookLocked(now, notBefore, n, maxWait)
 	return at, func(now, actual int64) {
 		a.lock(now)
 		defer a.unlock()
 		settle(now, actual)
-	}, nil
+	}, err
 }
 
-// bookLocked books all members for one moment. It asks each for its first one
-// from a common moment on and takes that back while they differ: the latest of
-// them is the next to try. Once a member can act it stays able to, so the second
-// round agrees, but for rounding.
+// bookLocked books all members for one moment.
 func (a *together) bookLocked(now, notBefore, n, maxWait int64) (int64, settleFunc, error) {
-	delay := max(0, notBefore-now)
 	settles := make([]settleFunc, len(a.members))
-	settle := func(_, actual int64) {
-		for i := len(settles) - 1; i >= 0; i-- {
-			if m := &a.members[i]; settles[i] != nil {
-				settles[i](m.now, arith.Int64(arith.Mul(uint64(actual), uint64(m.times))))
-			}
-		}
+	delay, err := agree(len(a.members), max(0, notBefore-now),
+		func(i int, delay int64) (least int64, err error) {
+			m := &a.members[i]
+			at, settle, err := m.budget.bookLocked(m.now, arith.After(m.now, delay), n*m.times, maxWait)
+			settles[i] = settle
+			return at - m.now, err
+		},
+		func(i int) { settles[i](a.members[i].now, 0) })
+	at := arith.After(now, delay)
+	if err != nil {
+		return at, nil, err
 	}
-	for {
-		latest := delay
+	for i := range a.members {
+		m := &a.members[i]
+		m.budget.charged(n * m.times)
+	}
+	return at, func(_, actual int64) {
 		for i := range a.members {
 			m := &a.members[i]
-			at, one, err := m.budget.bookLocked(m.now, arith.After(m.now, delay), n*m.times, maxWait)
-			if err != nil {
-				settle(0, 0)
-				return 0, nil, err
-			}
-			settles[i] = one
-			latest = max(latest, at-m.now)
+			settles[i](m.now, arith.Int64(arith.Mul(uint64(actual), uint64(m.times))))
 		}
-		if latest == delay {
-			return arith.After(now, delay), settle, nil
-		}
-		settle(0, 0)
-		clear(settles)
-		delay = latest
-	}
+	}, nil
 }
 
 // tightest merges two decisions on one call.

@@ -27,8 +27,8 @@ func BenchmarkClock(b *testing.B) {
 }
 
 var policies = map[string]struct{ admits, refuses ratelimit.Policy }{
-	"TokenBucket":    {ratelimit.TokenBucketPolicy(ratelimit.PerSecond(1e9), math.MaxInt32), ratelimit.TokenBucketPolicy(ratelimit.PerHour(1), 1)},
-	"LeakyBucket":    {ratelimit.LeakyBucketPolicy(ratelimit.PerSecond(1e9), math.MaxInt32), ratelimit.LeakyBucketPolicy(ratelimit.PerHour(1), 1)},
+	"TokenBucket":    {ratelimit.TokenBucketPolicy(ratelimit.PerSecond(1e6), math.MaxInt32), ratelimit.TokenBucketPolicy(ratelimit.PerHour(1), 1)},
+	"LeakyBucket":    {ratelimit.LeakyBucketPolicy(ratelimit.PerSecond(1e6), math.MaxInt32), ratelimit.LeakyBucketPolicy(ratelimit.PerHour(1), 1)},
 	"SlidingLog":     {ratelimit.SlidingLogPolicy(math.MaxInt32, time.Millisecond), ratelimit.SlidingLogPolicy(1, time.Hour)},
 	"FixedCounter":   {ratelimit.FixedCounterPolicy(math.MaxInt32, time.Second), ratelimit.FixedCounterPolicy(1, 1000*time.Hour)},
 	"SlidingCounter": {ratelimit.SlidingCounterPolicy(math.MaxInt32, time.Second), ratelimit.SlidingCounterPolicy(1, 1000*time.Hour)},

@@ -2,6 +2,8 @@ package ratelimit
 
 import (
 	"math"
+	"math/bits"
+	"sync/atomic"
 
 	"github.com/seed4f92381c/ratelimit/internal/arith"
 )
@@ -35,6 +37,7 @@ type bucket struct {
 	// moves the origin before that. initial is the word that 0 stands for.
 	origin, horizon int64
 	initial         bucketState
+	plan            uint64 // tells the words of this bucket from those of another
 }
 
 // release says when a booking may act.
@@ -46,6 +49,8 @@ const (
 	atSlotStart                // leaky bucket, immediate first: when the last unit starts to drain
 )
 
+var lastPlan atomic.Uint64
+
 // frozen is a word that no bucket has; see bucketWord.
 const frozen = math.MaxUint64
 
@@ -53,13 +58,16 @@ const frozen = math.MaxUint64
 // at most 2⁶³ units on top, words are left for some 2⁶² units of bookings.
 const maxMinted = 1 << 62
 
+// mostSpent bounds bookings and debt, with room for a full bucket above it.
+const mostSpent = frozen / 4 * 3
+
 // shortestEpoch is the least time between two origins of an exact bucket.
 const shortestEpoch = 24 * 3600 * 1e9
 
 func newBucket(p Policy) *bucket {
 	s := p.spec()
 	num, den := s.rate.Ratio()
-	b := &bucket{tokens: int64(s.limit)}
+	b := &bucket{tokens: int64(s.limit), plan: lastPlan.Add(1)}
 	switch {
 	case s.algorithm == AlgorithmTokenBucket && s.intervalRefill:
 		b.cost, b.num, b.den, b.stepped = 1, uint64(s.rate.units()), uint64(s.rate.per), true
@@ -100,10 +108,14 @@ func (b *bucket) lasts() int64 { return arith.After(b.origin, arith.Int64(b.span
 // minted returns the units minted between the origin and now.
 func (b *bucket) minted(now int64) uint64 {
 	age := uint64(max(0, now-b.origin)) // a reading from before the origin moved credits nothing
-	switch {
-	case b.den == 1:
-		return arith.Mul(age, b.num)
-	case b.stepped:
+	if hi, lo := bits.Mul64(age, b.num); b.den == 1 && hi == 0 {
+		return lo
+	}
+	return b.mintedSlowly(age)
+}
+
+func (b *bucket) mintedSlowly(age uint64) uint64 {
+	if b.stepped {
 		return arith.Mul(age/b.den, b.num)
 	}
 	return arith.MulDiv(age, b.num, b.den)
@@ -122,59 +134,86 @@ func (b *bucket) when(units uint64) int64 {
 	return arith.After(b.origin, arith.Int64(b.span(units)))
 }
 
-// base is the word before a charge: idle time credits no more than a full
-// bucket.
-func (b *bucket) base(s bucketState, minted uint64) uint64 {
-	return max(uint64(s), uint64(b.initial), minted)
+// mintedUp is minted rounded up.
+func (b *bucket) mintedUp(now int64) uint64 {
+	if b.den == 1 || b.stepped {
+		return b.minted(now)
+	}
+	return arith.MulDivUp(uint64(max(0, now-b.origin)), b.num, b.den)
 }
 
-func (b *bucket) limit() int64 { return b.tokens }
+// base returns the word before a charge at now, and the units that can be
+// charged. Idle time credits no more than a full bucket, and not the rounding.
+func (b *bucket) base(s bucketState, now int64) (base, free uint64) {
+	minted := b.minted(now)
+	if spent := uint64(max(s, b.initial)); spent > minted {
+		return spent, arith.Sub(minted+b.size, spent)
+	}
+	if b.den != 1 {
+		minted = b.mintedUp(now)
+	}
+	return minted, b.size
+}
+
+// due returns the moment at which a booking may act that leaves the word next.
+func (b *bucket) due(next uint64) int64 {
+	switch b.release {
+	case whenMinted:
+		return b.when(arith.Sub(next, b.size))
+	case atSlotStart:
+		return b.when(next - b.cost)
+	}
+	return b.when(next)
+}
+
+func (b *bucket) limit(bucketState) int64 { return b.tokens }
 
 func (b *bucket) admit(s bucketState, now, n int64) (bucketState, bool) {
-	return b.charge(s, now, uint64(n)*b.cost)
-}
-
-func (b *bucket) charge(s bucketState, now int64, units uint64) (bucketState, bool) {
-	minted := b.minted(now)
-	base := b.base(s, minted)
-	next := base + units
-	if next-minted > b.size || next < base {
+	base, free := b.base(s, now)
+	units := uint64(n) * b.cost
+	if units > free {
 		return s, false
 	}
-	return bucketState(next), true
+	return bucketState(base + units), true
 }
 
 func (b *bucket) book(s bucketState, now, notBefore, n, maxWait int64) (bucketState, booking[bucketState], error) {
-	done := booking[bucketState]{n: n, at: now, origin: b.origin, before: s, after: s}
-	minted := b.minted(now)
+	done := booking[bucketState]{n: n, at: now, origin: b.origin, plan: b.plan, before: s, after: s}
 	units := uint64(n) * b.cost
-	start := max(now, notBefore)
-	base := b.base(s, minted)
-	room := base+units >= base && base+units-minted <= b.size
+	base, free := b.base(s, now)
+	next := arith.Add(base, units)
 	if maxWait == atOnce {
-		if !room {
+		if units > free {
 			return s, done, ErrWaitTooLong
 		}
-		done.after = bucketState(base + units)
+		done.metered = true
+		done.after = bucketState(next)
 		return done.after, done, nil
 	}
-	if b.release != whenMinted && !room {
-		return s, done, ErrQueueFull
+	if b.release != whenMinted || units > free {
+		done.at = max(now, b.due(next))
 	}
-	next := arith.Add(base, units)
-	switch b.release {
-	case whenMinted:
-		ahead := b.minted(start)
-		next = arith.Add(b.base(s, ahead), units)
-		done.at = max(start, b.when(arith.Sub(next, b.size)))
-	case atSlotEnd:
-		next = max(next, b.minted(start))
-		done.at = max(start, b.when(next))
-	case atSlotStart:
-		next = max(next, arith.Add(b.minted(start), b.cost))
-		done.at = max(start, b.when(next-b.cost))
+	if b.release != whenMinted {
+		done.least = b.due(units) - b.origin
+		if units > free {
+			return s, done, ErrQueueFull
+		}
 	}
-	if done.at-now > maxWait || next > frozen/4*3 || done.at == never {
+	if done.at < notBefore {
+		// Start later than it could: until then a token bucket goes on filling,
+		// and a leaky bucket drains. (Not where the moments agree: minted(at) is
+		// more than next by the rounding of at.)
+		done.at = notBefore
+		switch ahead, _ := b.base(s, notBefore); b.release {
+		case whenMinted:
+			next = arith.Add(ahead, units)
+		case atSlotEnd:
+			next = max(next, b.mintedUp(notBefore))
+		case atSlotStart:
+			next = max(next, arith.Add(b.mintedUp(notBefore), b.cost))
+		}
+	}
+	if done.at-now > maxWait || next > mostSpent || done.at == never {
 		return s, done, ErrWaitTooLong
 	}
 	done.after = bucketState(next)
@@ -193,8 +232,11 @@ func (b *bucket) book(s bucketState, now, notBefore, n, maxWait int64) (bucketSt
 func (b *bucket) settle(s bucketState, now int64, k booking[bucketState], actual int64) bucketState {
 	if actual > k.n {
 		debt := arith.Mul(uint64(actual-k.n), b.cost)
-		// Saturated debt leaves words for the size of the bucket.
-		return bucketState(max(uint64(s), min(arith.Add(b.base(s, b.minted(now)), debt), frozen/4*3)))
+		base, _ := b.base(s, now)
+		return max(s, bucketState(min(arith.Add(base, debt), mostSpent)))
+	}
+	if k.plan != b.plan {
+		return s // words of another policy: giving back nothing is safe
 	}
 	after, before := b.moved(k.after, k.origin), b.moved(k.before, k.origin)
 	back := uint64(k.n-actual) * b.cost
@@ -207,7 +249,12 @@ func (b *bucket) settle(s bucketState, now int64, k booking[bucketState], actual
 	case now < k.at:
 		return b.shorten(s, k.at, back)
 	case newest || b.release == whenMinted && arith.Sub(uint64(s), minted) <= b.size:
-		return bucketState(arith.Sub(uint64(s), min(back, arith.Sub(uint64(after), minted))))
+		left := bucketState(arith.Sub(uint64(s), min(back, arith.Sub(uint64(after), b.mintedUp(now)))))
+		if b.release == atSlotStart && !k.metered && actual > 0 {
+			// What acted keeps its slot.
+			left = max(left, min(s, bucketState(arith.Add(b.minted(k.at), b.cost))))
+		}
+		return left
 	}
 	return s
 }
@@ -222,50 +269,18 @@ func (b *bucket) shorten(s bucketState, at int64, back uint64) bucketState {
 	return min(s, bucketState(max(arith.Sub(uint64(s), back), least)))
 }
 
-func (b *bucket) measure(s bucketState, now, n int64) (remaining, retry, reset int64) {
-	minted := b.minted(now)
-	level := b.base(s, minted) - minted
-	if level < b.size {
-		remaining = int64((b.size - level) / b.cost)
+func (b *bucket) measure(s bucketState, now, n int64) (m measurement) {
+	base, free := b.base(s, now)
+	m.remaining = int64(free / b.cost)
+	if units := uint64(n) * b.cost; units > free {
+		m.retry = until(b.when(arith.Sub(arith.Add(base, units), b.size)), now)
 	}
-	if need := arith.Add(level, uint64(n)*b.cost); need > b.size {
-		retry = until(b.when(arith.Add(minted, need-b.size)), now)
+	if free < b.size {
+		m.reset = until(b.when(base), now)
 	}
-	if level > 0 {
-		reset = until(b.when(arith.Add(minted, level)), now)
-	}
-	return remaining, retry, reset
+	return m
 }
 
 func (b *bucket) idle(s bucketState, now int64) bool {
 	return uint64(s) <= max(b.minted(now), uint64(b.initial))
-}
-
-// renew moves the origin to now, so that words stay small however long the
-// limiter runs. A stepped bucket keeps its steps.
-func (b *bucket) renew(now int64) *bucket {
-	next := *b
-	next.origin = now
-	if b.stepped {
-		next.origin -= (now - b.origin) % int64(b.den)
-	}
-	next.initial = next.moved(b.initial, b.origin)
-	next.horizon = next.lasts()
-	return &next
-}
-
-func (b *bucket) ends() int64 { return b.horizon }
-
-func (b *bucket) carry(s bucketState, to *bucket) bucketState { return to.moved(s, b.origin) }
-
-// moved returns the word s of an earlier origin relative to b's. Where den is
-// 1 or the bucket is stepped that is exact; else it rounds up, by less than a
-// nanosecond's refill.
-func (b *bucket) moved(s bucketState, origin int64) bucketState {
-	if origin == b.origin {
-		return s
-	}
-	earlier := *b
-	earlier.origin = origin
-	return bucketState(arith.Sub(uint64(s), earlier.minted(b.origin)))
 }

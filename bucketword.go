@@ -11,8 +11,8 @@ import (
 // What takes more than one step (moving the origin; All) freezes the word: it
 // swaps in a value that no bucket has, and others yield until it is replaced.
 type bucketWord struct {
-	rule Policy
 	lockOrder
+	firm
 	epoch atomic.Pointer[bucketEpoch]
 
 	// kept is what the word was when it was frozen, for whoever froze it.
@@ -22,23 +22,35 @@ type bucketWord struct {
 // A bucketEpoch is a word and the bucket that gives it a meaning. An epoch that
 // has ended stays frozen.
 type bucketEpoch struct {
-	*bucket
-	_    [56]byte // the word has a cache line of its own
+	rule Policy
+	bucket
+	_    [64]byte // the word has a cache line of its own
 	word atomic.Uint64
-	_    [56]byte
+	_    [64]byte
 }
 
 func newBucketWord(p Policy) *bucketWord {
-	w := &bucketWord{rule: p, lockOrder: nextLockOrder()}
-	w.epoch.Store(&bucketEpoch{bucket: newBucket(p)})
+	w := &bucketWord{lockOrder: nextLockOrder()}
+	w.epoch.Store(&bucketEpoch{rule: p, bucket: *newBucket(p)})
 	return w
 }
 
-func (w *bucketWord) limit() int64 { return w.epoch.Load().tokens }
+func (w *bucketWord) policy() Policy { return w.epoch.Load().rule }
+
+func (w *bucketWord) setPolicy(now int64, p Policy) {
+	w.lock()
+	defer w.unlock()
+	now = w.bring(now)
+	w.begin(p, w.epoch.Load().become(p, now), now)
+}
 
 func (w *bucketWord) allow(now, n int64) bool {
 	for {
 		e, s := w.load(now)
+		if n < 1 || n > e.tokens {
+			return n == 0
+		}
+		// Not by the generic admit: that calls through a dictionary.
 		next, ok := e.admit(s, now, n)
 		if !ok || e.swap(s, next) {
 			return ok
@@ -49,9 +61,8 @@ func (w *bucketWord) allow(now, n int64) bool {
 func (w *bucketWord) decide(now, n int64) Decision {
 	for {
 		e, s := w.load(now)
-		next, d := decide(e.bucket, s, now, n)
+		next, d := decide(&e.bucket, s, now, n, e.rule)
 		if next == s || e.swap(s, next) {
-			d.Policy = w.rule
 			return d
 		}
 	}
@@ -60,7 +71,7 @@ func (w *bucketWord) decide(now, n int64) Decision {
 func (w *bucketWord) book(now, notBefore, n, maxWait int64) (int64, settleFunc, error) {
 	for {
 		e, s := w.load(now)
-		next, booked, err := e.book(s, now, notBefore, n, maxWait)
+		next, booked, err := book(&e.bucket, s, now, notBefore, n, maxWait)
 		if err != nil {
 			return 0, nil, err
 		}
@@ -121,19 +132,26 @@ func (w *bucketWord) unlock() { w.epoch.Load().word.Store(uint64(w.kept)) }
 
 func (w *bucketWord) held() heldBudget { return w }
 
+func (w *bucketWord) same(h heldBudget) bool { return h == heldBudget(w) }
+
 // bring starts a new epoch where the old one would not last until now.
 func (w *bucketWord) bring(now int64) int64 {
 	if e := w.epoch.Load(); now > e.horizon {
-		next := &bucketEpoch{bucket: e.bucket.renew(now)}
-		next.word.Store(frozen)
-		w.kept = e.carry(w.kept, next.bucket)
-		w.epoch.Store(next)
+		w.begin(e.rule, e.bucket.renew(now), now)
 	}
 	return now
 }
 
+// begin ends the epoch in force, whose word is frozen, and leaves it so.
+func (w *bucketWord) begin(p Policy, b *bucket, now int64) {
+	next := &bucketEpoch{rule: p, bucket: *b}
+	next.word.Store(frozen)
+	w.kept = w.epoch.Load().carry(w.kept, now, &next.bucket)
+	w.epoch.Store(next)
+}
+
 func (w *bucketWord) bookLocked(now, notBefore, n, maxWait int64) (int64, settleFunc, error) {
-	next, booked, err := w.epoch.Load().book(w.kept, now, notBefore, n, maxWait)
+	next, booked, err := book(&w.epoch.Load().bucket, w.kept, now, notBefore, n, maxWait)
 	if err != nil {
 		return 0, nil, err
 	}
@@ -145,8 +163,11 @@ func (w *bucketWord) bookLocked(now, notBefore, n, maxWait int64) (int64, settle
 }
 
 func (w *bucketWord) measureLocked(now, n int64) Decision {
-	return look(w.epoch.Load().bucket, w.kept, now, n, w.rule)
+	e := w.epoch.Load()
+	return look(&e.bucket, w.kept, now, n, e.rule)
 }
+
+func (w *bucketWord) limitLocked() int64 { return w.epoch.Load().tokens }
 
 func (w *bucketWord) chargeLocked(now, n int64) {
 	w.kept, _ = w.epoch.Load().admit(w.kept, now, n)

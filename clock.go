@@ -34,15 +34,24 @@ const century = 100 * 365.25 * 24 * time.Hour
 
 // timeline turns a clock's readings into nanoseconds since the limiter's
 // start, the only notion of time that the algorithms know. It never runs
-// backwards. The zero timeline stands at 0.
+// backwards.
 type timeline struct {
 	start  time.Time
-	steady *steadyClock // nil for the system clock, which is steady by itself
+	steady *steadyClock // nil for the clocks that are steady by themselves
+	coarse *CoarseClock // nil for all others
+	begun  int64        // start, by the coarse clock
 }
 
 func newTimeline(c Clock) timeline {
-	if _, ok := c.(systemClock); ok || c == nil {
+	switch c := c.(type) {
+	case nil, systemClock:
 		return timeline{start: time.Now()}
+	case *CoarseClock:
+		if c == nil || c.start.IsZero() {
+			return timeline{start: time.Now()}
+		}
+		begun := c.sinceStart()
+		return timeline{start: c.start.Add(time.Duration(begun)), coarse: c, begun: begun}
 	}
 	start := c.Now()
 	return timeline{start: start, steady: &steadyClock{clock: c, highest: start}}
@@ -50,14 +59,17 @@ func newTimeline(c Clock) timeline {
 
 // now is the one clock reading of a decision.
 func (t *timeline) now() int64 {
-	if t.steady == nil {
-		if t.start.IsZero() {
-			return 0
-		}
-		return int64(time.Since(t.start))
+	switch {
+	case t.steady != nil:
+		return t.steady.now()
+	case t.coarse != nil:
+		return t.coarse.sinceStart() - t.begun
 	}
-	return t.steady.now()
+	return int64(time.Since(t.start))
 }
+
+// system reports whether the system clock is read at every call.
+func (t *timeline) system() bool { return t.steady == nil && t.coarse == nil }
 
 // at places a moment of the clock on the timeline.
 func (t *timeline) at(moment time.Time) int64 {

@@ -32,7 +32,7 @@ func NewFixedCounter(limit int, window time.Duration, opts ...Option) (*FixedCou
 }
 
 func newFixedCounter(p Policy, opts []Option) (*FixedCounter, error) {
-	l, err := newLimiter(p, opts, func(t timeline) budget { return newGuarded[fixedState](newFixed(p, t.start), p) })
+	l, err := newLimiter(p, opts)
 	if err != nil {
 		return nil, err
 	}
@@ -50,11 +50,12 @@ type fixedState struct {
 type fixed struct {
 	max    int64
 	window int64
-	phase  int64 // how far the timeline's start is into its window
+	start  time.Time // of the timeline
+	phase  int64     // how far start is into its window
 }
 
 func newFixed(p Policy, start time.Time) *fixed {
-	return &fixed{max: int64(p.Limit()), window: int64(p.Window()), phase: phase(start, p.Window())}
+	return &fixed{max: int64(p.Limit()), window: int64(p.Window()), start: start, phase: phase(start, p.Window())}
 }
 
 // phase returns the time from the last multiple of window since the Unix epoch
@@ -69,7 +70,7 @@ func phase(start time.Time, window time.Duration) int64 {
 	return int64((whole + uint64(start.Nanosecond())) % uint64(w))
 }
 
-func (f *fixed) limit() int64 { return f.max }
+func (f *fixed) limit(fixedState) int64 { return f.max }
 
 // begin returns the start of t's window, which for the first is not positive.
 func (f *fixed) begin(t int64) int64 {
@@ -161,22 +162,27 @@ func (f *fixed) indebt(s fixedState, now, n int64) fixedState {
 	return s
 }
 
-func (f *fixed) measure(s fixedState, now, n int64) (remaining, retry, reset int64) {
+func (f *fixed) measure(s fixedState, now, n int64) (m measurement) {
 	if s.at <= now {
-		remaining = f.max - f.roll(s, now).count
+		m.remaining = f.max - f.roll(s, now).count
 	}
 	if at := f.place(s, now, n).at; at > now {
-		retry = until(at, now)
+		m.retry = until(at, now)
 	}
 	if !f.idle(s, now) {
-		reset = until(s.at, now)
+		m.reset = until(s.at, now)
 		if s.count > 0 {
-			reset = until(f.next(s.at, 1), now)
+			m.reset = until(f.next(s.at, 1), now)
 		}
 	}
-	return remaining, retry, reset
+	return m
 }
 
 func (f *fixed) idle(s fixedState, now int64) bool {
 	return s.at <= now && f.roll(s, now).count == 0
 }
+
+func (f *fixed) become(p Policy, _ int64) *fixed { return newFixed(p, f.start) }
+
+// carry charges what the window of now has had to the new window of now.
+func (f *fixed) carry(s fixedState, now int64, _ *fixed) fixedState { return f.roll(s, max(now, s.at)) }

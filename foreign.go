@@ -2,6 +2,7 @@ package ratelimit
 
 import (
 	"math"
+	"reflect"
 	"sync"
 	"time"
 
@@ -18,7 +19,9 @@ type foreign struct {
 
 func newForeign(l Limiter) *foreign { return &foreign{limiter: l, lockOrder: nextLockOrder()} }
 
-func (f *foreign) limit() int64 { return math.MaxInt64 } // its reservations tell
+func (f *foreign) policy() Policy { return Policy{} }
+
+func (f *foreign) limitLocked() int64 { return math.MaxInt64 } // its reservations tell
 
 func (f *foreign) allow(_, n int64) bool { return f.limiter.AllowN(int(n)) }
 
@@ -30,6 +33,11 @@ func (f *foreign) book(now, notBefore, n, maxWait int64) (int64, settleFunc, err
 
 func (f *foreign) held() heldBudget { return f }
 
+func (f *foreign) same(h heldBudget) bool {
+	other, ok := h.(*foreign)
+	return ok && reflect.TypeOf(f.limiter).Comparable() && other.limiter == f.limiter
+}
+
 func (f *foreign) lock()                 { f.mu.Lock() }
 func (f *foreign) unlock()               { f.mu.Unlock() }
 func (f *foreign) bring(now int64) int64 { return now }
@@ -40,6 +48,9 @@ func (f *foreign) bookLocked(now, notBefore, n, maxWait int64) (int64, settleFun
 		return 0, nil, err
 	}
 	at := arith.After(now, int64(r.Delay()))
+	if maxWait == atOnce && f.limiter.Decide(0).Policy.Algorithm() == AlgorithmLeakyBucket {
+		at = now // it has entered, which is all that Allow asks
+	}
 	if !permitted(at, now, maxWait) {
 		r.Settle(0)
 		return 0, nil, ErrWaitTooLong
@@ -53,14 +64,20 @@ func (f *foreign) measureLocked(now, n int64) Decision {
 	if n == 0 || !d.Allowed {
 		return d
 	}
-	at, settle, err := f.bookLocked(now, now, n, unbounded)
-	if err != nil {
-		d.Allowed, d.RetryAfter = false, Never
+	_, settle, err := f.bookLocked(now, now, n, atOnce)
+	if err == nil {
+		settle(now, 0)
 		return d
 	}
-	settle(now, 0)
-	d.Allowed, d.RetryAfter = at <= now, time.Duration(at-now)
+	d.Allowed, d.RetryAfter = false, Never
+	if at, settle, err := f.bookLocked(now, now, n, unbounded); err == nil {
+		settle(now, 0)
+		d.RetryAfter = time.Duration(at - now)
+	}
 	return d
 }
 
 func (f *foreign) chargeLocked(_, n int64) { f.limiter.AllowN(int(n)) }
+
+func (f *foreign) certain() bool { return false }
+func (f *foreign) charged(int64) {}

@@ -37,14 +37,15 @@ type KeyedTaker[K comparable] interface {
 type Keyed[K comparable] struct {
 	time    timeline
 	maxWait int64
-	rule    Policy
+	plans   bool           // whether each key has a policy of its own
 	budgets keyedBudget[K] // nil in a zero value
 	_       noCopy
 }
 
 // keyedBudget is the budgets of all keys.
 type keyedBudget[K comparable] interface {
-	limit() int64
+	settable
+	policy() Policy
 	allow(now int64, key K, n int64) bool
 	decide(now int64, key K, n int64) Decision
 	// take is book with the decision right after it.
@@ -52,12 +53,31 @@ type keyedBudget[K comparable] interface {
 	of(key K) budget
 	reset(key K)
 	len() int
+	statistics() Stats
 }
 
 // NewKeyed returns a keyed limiter. An error wraps ErrInvalidPolicy and is
 // about the policy, an option, or a K that contains interfaces (whose dynamic
 // values may not be comparable).
 func NewKeyed[K comparable](p Policy, opts ...KeyedOption) (*Keyed[K], error) {
+	return newKeyed[K](p, nil, opts)
+}
+
+// NewKeyedFunc returns a keyed limiter in which each key has the policy that
+// policyFor gives it, of whatever algorithm: plans of tenants. policyFor is asked
+// with no lock held whenever the key is not held, so it must be cheap and safe
+// for concurrent use, and may change its mind. For(key) asks it once more, for
+// the calls through All. A key for which it returns an invalid policy is
+// refused. There is no single policy: Policy returns the zero Policy and
+// SetPolicy an error. The default of WithOverflow is Blocked.
+func NewKeyedFunc[K comparable](policyFor func(K) Policy, opts ...KeyedOption) (*Keyed[K], error) {
+	if policyFor == nil {
+		return nil, invalid("policyFor", "nil", "must not be nil")
+	}
+	return newKeyed(Blocked(), policyFor, opts)
+}
+
+func newKeyed[K comparable](p Policy, policyFor func(K) Policy, opts []KeyedOption) (*Keyed[K], error) {
 	o, err := keyedOptions(opts)
 	if err == nil {
 		err = p.Validate()
@@ -68,8 +88,16 @@ func NewKeyed[K comparable](p Policy, opts ...KeyedOption) (*Keyed[K], error) {
 	if err != nil {
 		return nil, err
 	}
-	k := &Keyed[K]{time: newTimeline(o.clock), maxWait: int64(o.maxWait), rule: p}
-	k.budgets = budgetsOf[K](p, k.time, o)
+	k := &Keyed[K]{time: newTimeline(o.clock), maxWait: int64(o.maxWait), plans: policyFor != nil}
+	switch {
+	case k.plans:
+		k.budgets = newPlans(policyFor, k.time, o)
+	case len(o.also) > 0:
+		template := newTenant(k.time, append([]Policy{p}, o.also...)...)
+		k.budgets = newShards[K, *tenant](joint{template}, p, k.time, o)
+	default:
+		k.budgets = budgetsOf[K](p, k.time, o)
+	}
 	return k, nil
 }
 
@@ -93,28 +121,46 @@ func holdsInterface(t reflect.Type) bool {
 func budgetsOf[K comparable](p Policy, t timeline, o options) keyedBudget[K] {
 	switch p.Algorithm() {
 	case AlgorithmTokenBucket, AlgorithmLeakyBucket:
-		return newShards[K, bucketState](newBucket(p), p, o)
+		return newShards[K, bucketState](newBucket(p), p, t, o)
 	case AlgorithmSlidingLog:
-		return newShards[K, logState](newLog(p), p, o)
+		return newShards[K, logState](newLog(p), p, t, o)
 	case AlgorithmFixedCounter:
-		return newShards[K, fixedState](newFixed(p, t.start), p, o)
+		return newShards[K, fixedState](newFixed(p, t.start), p, t, o)
 	case AlgorithmSlidingCounter:
-		return newShards[K, slidingState](newSliding(p, t.start), p, o)
+		return newShards[K, slidingState](newSliding(p, t.start), p, t, o)
 	}
-	return newShards[K, struct{}](open{int64(p.Limit())}, p, o)
+	return newShards[K, struct{}](open{int64(p.Limit())}, p, t, o)
 }
 
-// fits reports whether n units can ever pass for key.
-func (k *Keyed[K]) fits(key K, n int) bool {
-	if k.budgets == nil || key != key { //nolint:gocritic // a NaN is unequal to itself
-		return false
-	}
-	limit := k.budgets.limit()
-	return n >= 0 && int64(n) <= limit && limit > 0
+// holds reports whether there can be a budget for key.
+func (k *Keyed[K]) holds(key K) bool {
+	return k.budgets != nil && key == key //nolint:gocritic // a NaN is unequal to itself
 }
 
-// Policy returns the policy in force: the zero Policy for a zero value.
-func (k *Keyed[K]) Policy() Policy { return k.rule }
+// Policy returns the policy in force, without those of WithAlso: the zero
+// Policy for a zero value and for NewKeyedFunc.
+func (k *Keyed[K]) Policy() Policy {
+	if k.budgets == nil || k.plans {
+		return Policy{}
+	}
+	return k.budgets.policy()
+}
+
+// SetPolicy changes the policy of all keys, known or not, shard by shard. It is
+// otherwise like SetPolicy of a limiter.
+func (k *Keyed[K]) SetPolicy(p Policy) error {
+	if k.budgets == nil {
+		return ErrClosed
+	}
+	if k.plans {
+		return invalid("policy", p, "must come from policyFor")
+	}
+	if err := replaceable(k.budgets.policy(), p); err != nil {
+		return err
+	}
+	k.budgets.setPolicy(k.time.now(), p)
+	return nil
+}
 
 // Allow is shorthand for AllowN(key, 1).
 func (k *Keyed[K]) Allow(key K) bool { return k.AllowN(key, 1) }
@@ -122,7 +168,7 @@ func (k *Keyed[K]) Allow(key K) bool { return k.AllowN(key, 1) }
 // AllowN charges n units of key's budget now and reports true, or charges
 // nothing.
 func (k *Keyed[K]) AllowN(key K, n int) bool {
-	return k.fits(key, n) && (n == 0 || k.budgets.allow(k.time.now(), key, int64(n)))
+	return k.holds(key) && k.budgets.allow(k.time.now(), key, int64(n))
 }
 
 // Decide is AllowN with the whole answer; with n = 0 it looks without
@@ -131,25 +177,16 @@ func (k *Keyed[K]) Decide(ctx context.Context, key K, n int) (Decision, error) {
 	if err := ctx.Err(); err != nil {
 		return k.refusal(), err
 	}
-	if !k.fits(key, n) {
-		return k.unfit(key), nil
+	if !k.holds(key) {
+		return k.refusal(), nil
 	}
 	return k.budgets.decide(k.time.now(), key, int64(n)), nil
 }
 
 // refusal is the answer where no budget was asked.
 func (k *Keyed[K]) refusal() Decision {
-	return Decision{Limit: k.rule.Limit(), RetryAfter: Never, Policy: k.rule}
-}
-
-// unfit is the answer to an n that can never pass for key.
-func (k *Keyed[K]) unfit(key K) Decision {
-	if !k.fits(key, 0) {
-		return k.refusal()
-	}
-	d := k.budgets.decide(k.time.now(), key, 0)
-	d.Allowed, d.RetryAfter = false, Never
-	return d
+	p := k.Policy()
+	return Decision{Limit: p.Limit(), RetryAfter: Never, Policy: p}
 }
 
 // Take books n units of key's budget for a moment at most maxWait from now (and
@@ -160,18 +197,14 @@ func (k *Keyed[K]) Take(ctx context.Context, key K, n int, maxWait time.Duration
 	if err := ctx.Err(); err != nil {
 		return k.refusal(), refused(err), err
 	}
-	if !k.fits(key, n) {
-		return k.unfit(key), refused(exceeds(n, k.budgets)), nil
-	}
-	now := k.time.now()
-	if n == 0 {
-		return k.budgets.decide(now, key, 0), &Reservation{time: k.time, at: now}, nil
+	if !k.holds(key) {
+		return k.refusal(), refused(exceeds(int64(n), 0)), nil
 	}
 	most := min(int64(maxWait), k.maxWait)
 	if maxWait <= 0 {
 		most = atOnce
 	}
-	d, at, settle, err := k.budgets.take(now, key, int64(n), most)
+	d, at, settle, err := k.budgets.take(k.time.now(), key, int64(n), most)
 	if err != nil {
 		return d, refused(err), nil
 	}
@@ -195,16 +228,16 @@ func (k *Keyed[K]) WaitN(ctx context.Context, key K, n int) error { return k.For
 // For returns the limiter of one key. It holds nothing: the key is forgotten
 // and remembered as if it were named in each call.
 func (k *Keyed[K]) For(key K) Limiter {
-	if !k.fits(key, 0) {
-		return &limiter{rule: k.rule}
+	if !k.holds(key) {
+		return &limiter{}
 	}
-	return &limiter{time: k.time, maxWait: k.maxWait, budget: k.budgets.of(key), rule: k.rule}
+	return &limiter{time: k.time, maxWait: k.maxWait, budget: k.budgets.of(key)}
 }
 
 // Reset forgets what key has used. Reservations made for it before are void:
 // to cancel or settle them changes nothing.
 func (k *Keyed[K]) Reset(key K) {
-	if k.fits(key, 0) {
+	if k.holds(key) {
 		k.budgets.reset(key)
 	}
 }
@@ -216,4 +249,22 @@ func (k *Keyed[K]) Len() int {
 		return 0
 	}
 	return k.budgets.len()
+}
+
+// Stats counts what a keyed limiter has decided since it was made. A look
+// (n = 0) is not a decision.
+type Stats struct {
+	Allowed    uint64 // calls that were admitted or booked
+	Refused    uint64 // calls that were not
+	Forgotten  uint64 // keys dropped because they were as good as new
+	Overflowed uint64 // calls decided by the overflow budget, among the above
+	Keys       int    // keys held
+}
+
+// Stats returns the counts. It locks the shards one by one.
+func (k *Keyed[K]) Stats() Stats {
+	if k.budgets == nil {
+		return Stats{}
+	}
+	return k.budgets.statistics()
 }

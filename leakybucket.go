@@ -34,7 +34,7 @@ func NewLeakyBucket(rate Rate, capacity int, opts ...Option) (*LeakyBucket, erro
 }
 
 func newLeakyBucket(p Policy, opts []Option) (*LeakyBucket, error) {
-	l, err := newLimiter(p, opts, func(timeline) budget { return newBucketWord(p) })
+	l, err := newLimiter(p, opts)
 	if err != nil {
 		return nil, err
 	}

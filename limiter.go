@@ -3,7 +3,6 @@ package ratelimit
 import (
 	"context"
 	"errors"
-	"fmt"
 	"math"
 	"time"
 )
@@ -92,10 +91,23 @@ func New(p Policy, opts ...Option) (Limiter, error) {
 	case AlgorithmSlidingCounter:
 		return orNil(newSlidingCounter(p, opts))
 	}
-	l, err := newLimiter(p, opts, func(timeline) budget {
-		return newGuarded[struct{}](open{int64(p.Limit())}, p)
-	})
+	l, err := newLimiter(p, opts)
 	return orNil(&l, err)
+}
+
+// newBudget returns a budget of its own for a valid policy.
+func newBudget(p Policy, t timeline) budget {
+	switch p.Algorithm() {
+	case AlgorithmTokenBucket, AlgorithmLeakyBucket:
+		return newBucketWord(p)
+	case AlgorithmSlidingLog:
+		return newGuarded[logState](newLog(p), p)
+	case AlgorithmFixedCounter:
+		return newGuarded[fixedState](newFixed(p, t.start), p)
+	case AlgorithmSlidingCounter:
+		return newGuarded[slidingState](newSliding(p, t.start), p)
+	}
+	return newGuarded[struct{}](open{int64(p.Limit())}, p)
 }
 
 // orNil turns a typed nil into a true nil interface.
@@ -118,10 +130,9 @@ func Must[T any](v T, err error) T {
 }
 
 // A budget is a state behind whatever keeps it whole: a mutex, an atomic word,
-// a shard of a table. Every n is from 1 to limit, except for decide, which
-// also looks with 0.
+// a shard of a table. It takes any n.
 type budget interface {
-	limit() int64
+	policy() Policy
 	allow(now, n int64) bool
 	decide(now, n int64) Decision
 	// book is algorithm.book; settle is for the reservation to call, once.
@@ -140,10 +151,9 @@ type limiter struct {
 	time    timeline
 	maxWait int64
 	budget  budget // nil in a zero value
-	rule    Policy
 }
 
-func newLimiter(p Policy, opts []Option, budgetOf func(timeline) budget) (limiter, error) {
+func newLimiter(p Policy, opts []Option) (limiter, error) {
 	o, err := plainOptions(opts)
 	if err == nil {
 		err = p.Validate()
@@ -151,40 +161,69 @@ func newLimiter(p Policy, opts []Option, budgetOf func(timeline) budget) (limite
 	if err != nil {
 		return limiter{}, err
 	}
-	l := limiter{time: newTimeline(o.clock), maxWait: int64(o.maxWait), rule: p}
-	l.budget = budgetOf(l.time)
+	l := limiter{time: newTimeline(o.clock), maxWait: int64(o.maxWait)}
+	l.budget = newBudget(p, l.time)
 	return l, nil
 }
 
-// fits reports whether n units can ever pass.
-func (l *limiter) fits(n int) bool {
+// Policy returns the policy in force: the zero Policy for a zero value.
+func (l *limiter) Policy() Policy {
 	if l.budget == nil {
-		return false
+		return Policy{}
 	}
-	limit := l.budget.limit()
-	return n >= 0 && int64(n) <= limit && limit > 0
+	return l.budget.policy()
 }
 
-// Policy returns the policy in force: the zero Policy for a zero value.
-func (l *limiter) Policy() Policy { return l.rule }
+// SetPolicy changes the policy while the limiter is in use. The algorithm must
+// stay the same. Time up to the change is settled under the old policy; what
+// was charged stays charged; the tokens of a token bucket are kept, capped at
+// the new burst and rounded down, and never raised. Bookings keep their moments.
+// Reservations of a bucket made before can still be charged more by Settle, but
+// give nothing back. An error wraps ErrInvalidPolicy and leaves the old policy
+// in force.
+func (l *limiter) SetPolicy(p Policy) error {
+	if l.budget == nil {
+		return ErrClosed
+	}
+	own, ok := l.budget.(settable)
+	if !ok {
+		return invalid("policy", p, "must be set on the limiter that All or For was given")
+	}
+	if err := replaceable(l.budget.policy(), p); err != nil {
+		return err
+	}
+	own.setPolicy(l.time.now(), p)
+	return nil
+}
+
+// settable is a budget, or many, whose policy can be changed.
+type settable interface {
+	setPolicy(now int64, p Policy)
+}
+
+// replaceable reports whether p can take the place of old.
+func replaceable(old, p Policy) error {
+	if err := p.Validate(); err != nil {
+		return err
+	}
+	if p.Algorithm() != old.Algorithm() {
+		return invalid("algorithm", p.Algorithm(), "must stay "+old.Algorithm().String())
+	}
+	return nil
+}
 
 // Allow is shorthand for AllowN(1).
 func (l *limiter) Allow() bool { return l.AllowN(1) }
 
 // AllowN charges n units now and reports true, or charges nothing.
 func (l *limiter) AllowN(n int) bool {
-	return l.fits(n) && (n == 0 || l.budget.allow(l.time.now(), int64(n)))
+	return l.budget != nil && l.budget.allow(l.time.now(), int64(n))
 }
 
 // Decide is AllowN with the whole answer. Decide(0) looks without charging.
 func (l *limiter) Decide(n int) Decision {
 	if l.budget == nil {
-		return Decision{RetryAfter: Never, Policy: l.rule}
-	}
-	if !l.fits(n) {
-		d := l.budget.decide(l.time.now(), 0)
-		d.Allowed, d.RetryAfter = false, Never
-		return d
+		return Decision{RetryAfter: Never}
 	}
 	return l.budget.decide(l.time.now(), int64(n))
 }
@@ -195,41 +234,18 @@ func (l *limiter) Reserve() *Reservation { return l.ReserveN(1) }
 // ReserveN books n units for the first moment that the policy permits, behind
 // all earlier bookings.
 func (l *limiter) ReserveN(n int) *Reservation {
-	return l.reserve(l.time.now(), n, l.patience())
-}
-
-// patience is the longest wait that WithMaxWait permits.
-func (l *limiter) patience() int64 {
-	if l.budget == nil {
-		return 0
-	}
-	return l.maxWait
+	return l.reserve(l.time.now(), n, l.maxWait)
 }
 
 func (l *limiter) reserve(now int64, n int, maxWait int64) *Reservation {
-	if !l.fits(n) {
-		return refused(exceeds(n, l.budget))
-	}
-	if n == 0 {
-		return &Reservation{time: l.time, at: now}
+	if l.budget == nil {
+		return refused(exceeds(int64(n), 0))
 	}
 	at, settle, err := l.budget.book(now, now, int64(n), maxWait)
 	if err != nil {
 		return refused(err)
 	}
 	return &Reservation{time: l.time, at: at, settle: settle}
-}
-
-// exceeds is the error of an n that does not fit.
-func exceeds(n int, b interface{ limit() int64 }) error {
-	limit := int64(0)
-	if b != nil {
-		limit = b.limit()
-	}
-	if limit == 0 {
-		return fmt.Errorf("%w: n = %d: nothing is admitted", ErrExceedsLimit, n)
-	}
-	return fmt.Errorf("%w: n = %d: must be from 0 to %d", ErrExceedsLimit, n, limit)
 }
 
 // Wait is shorthand for WaitN(ctx, 1).
@@ -241,7 +257,7 @@ func (l *limiter) WaitN(ctx context.Context, n int) error {
 		return err
 	}
 	now := l.time.now()
-	maxWait, hurried := l.patience(), false
+	maxWait, hurried := l.maxWait, false
 	if deadline, ok := ctx.Deadline(); ok {
 		if left := l.time.at(deadline) - now; left < maxWait {
 			maxWait, hurried = left, true

@@ -1,6 +1,9 @@
 package ratelimit
 
-import "time"
+import (
+	"fmt"
+	"time"
+)
 
 // An Option configures one limiter, and also a keyed limiter.
 type Option interface {
@@ -24,7 +27,12 @@ type options struct {
 	clock   Clock
 	maxWait time.Duration
 	shards  int
-	err     error // the first option that is out of its range
+	maxKeys int
+
+	also        []Policy
+	overflow    Policy
+	hasOverflow bool
+	err         error // the first option that is out of its range
 }
 
 func (o *options) reject(err error) {
@@ -74,6 +82,56 @@ func WithShards(n int) TableOption {
 		}
 		o.shards = n
 	})
+}
+
+// WithMaxKeys bounds the keys that a keyed limiter holds, over all shards. While
+// n keys are in use, further keys share one overflow budget (WithOverflow): a
+// flood of made-up keys can neither exhaust the memory nor free a blocked key,
+// but it starves new keys while it lasts. The default is no bound.
+func WithMaxKeys(n int) TableOption {
+	return tableOption(func(o *options) {
+		if n < 1 {
+			o.reject(invalid("max keys", n, "must be at least 1"))
+		}
+		o.maxKeys = n
+	})
+}
+
+type keyedOption func(*options)
+
+func (f keyedOption) applyKeyed(o *options) { f(o) }
+
+// WithOverflow makes p the policy of the one budget that the keys beyond
+// WithMaxKeys share. The default is the limiter's own policy.
+func WithOverflow(p Policy) KeyedOption {
+	return keyedOption(func(o *options) {
+		if err := p.Validate(); err != nil {
+			o.reject(fmt.Errorf("overflow: %w", err))
+		}
+		o.overflow, o.hasOverflow = p, true
+	})
+}
+
+// WithAlso makes every key satisfy these policies too, such as 1000 in an hour
+// beside 10 in a second. They are decided together: all are charged or none, and
+// the decision reports the tightest. The default is none.
+func WithAlso(policies ...Policy) KeyedOption {
+	return keyedOption(func(o *options) {
+		for _, p := range policies {
+			if err := p.Validate(); err != nil {
+				o.reject(fmt.Errorf("also: %w", err))
+			}
+			o.also = append(o.also, p)
+		}
+	})
+}
+
+// overflowOr returns the policy of WithOverflow, or else p.
+func (o *options) overflowOr(p Policy) Policy {
+	if o.hasOverflow {
+		return o.overflow
+	}
+	return p
 }
 
 func defaultOptions() options { return options{maxWait: Never} }

@@ -88,7 +88,6 @@ const rateRange = "must be from 1 unit in ten years to 2e9 units per second"
 // does. A convergent p/q is off by less than 1/q², and the next one does not
 // fit, so the relative error stays below 2⁻⁶² ÷ slowest < 10⁻¹⁰ ÷ p.
 func nearest(x *big.Rat) (num, den uint64) {
-	const limit = 1 << 62
 	var (
 		p0, q0 = big.NewInt(0), big.NewInt(1)
 		p1, q1 = big.NewInt(1), big.NewInt(0)

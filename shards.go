@@ -6,7 +6,7 @@ import (
 	"math/bits"
 	"runtime"
 	"sync"
-	"time"
+	"sync/atomic"
 
 	"github.com/seed4f92381c/ratelimit/internal/table"
 )
@@ -18,39 +18,54 @@ const maxShards = 1 << 16
 // under its own mutex. A key's state stands in the table only while it differs
 // from the zero state, that of a key never seen.
 type shards[K comparable, S any, A algorithm[S]] struct {
-	rule   Policy
-	units  int64
-	hashOf func(K) uint64 // seeded for each limiter, so that nobody can aim at a shard
-	shift  uint8
-	parts  []shard[K, S, A]
+	changing sync.Mutex     // held by setPolicy
+	hashOf   func(K) uint64 // seeded for each limiter, so that nobody can aim at a shard
+	shift    uint8
+	parts    []shard[K, S, A]
+
+	// fresh makes the state of a key that is not in the table, where that is
+	// not the zero state; else it is nil. It is called with no lock held.
+	fresh func(K) S
+
+	// The bound on keys; 0 is none. Then held counts the keys of all shards and
+	// overflow is the budget of those beyond.
+	maxKeys  int64
+	held     atomic.Int64
+	overflow budget
+	next     atomic.Uint32 // the shard to sweep for room
 }
 
 type shard[K comparable, S any, A algorithm[S]] struct {
 	lockOrder
 
 	mu      sync.Mutex
+	rule    Policy
 	table   table.Table[K, S]
 	alg     A
 	now     int64 // the latest reading: callers get the lock in another order than their readings
 	horizon int64
 	resets  uint64 // calls of Reset
 	calls   uint8
+	stats   Stats    // but Keys
 	_       [64]byte // keeps the locks of two shards off one cache line
 }
 
-func newShards[K comparable, S any, A algorithm[S]](alg A, p Policy, o options) *shards[K, S, A] {
+func newShards[K comparable, S any, A algorithm[S]](alg A, p Policy, time timeline, o options) *shards[K, S, A] {
 	n := o.shards
 	if n == 0 {
 		n = min(64*runtime.GOMAXPROCS(0), maxShards)
 	}
 	width := bits.Len(uint(n - 1))
 	t := &shards[K, S, A]{
-		rule: p, units: alg.limit(), hashOf: newHash[K](),
-		shift: uint8(64 - width), parts: make([]shard[K, S, A], 1<<width),
+		hashOf: newHash[K](),
+		shift:  uint8(64 - width), parts: make([]shard[K, S, A], 1<<width),
+	}
+	if o.maxKeys > 0 {
+		t.maxKeys, t.overflow = int64(o.maxKeys), newBudget(o.overflowOr(p), time)
 	}
 	for i := range t.parts {
 		s := &t.parts[i]
-		s.alg, s.horizon, s.lockOrder = alg, horizon[S](alg), nextLockOrder()
+		s.rule, s.alg, s.horizon, s.lockOrder = p, alg, end[S](alg), nextLockOrder()
 	}
 	return t
 }
@@ -65,16 +80,31 @@ func newHash[K comparable]() func(K) uint64 {
 	return func(key K) uint64 { return maphash.Comparable(seed, key) }
 }
 
-// lockFor locks the key's shard and brings it to now.
-func (t *shards[K, S, A]) lockFor(now int64, key K) (s *shard[K, S, A], hash uint64) {
+// lockFor locks the key's shard and brings it to now. fresh is the state to
+// begin with if the key is not in the table.
+func (t *shards[K, S, A]) lockFor(now int64, key K) (s *shard[K, S, A], hash uint64, fresh S) {
 	hash = t.hashOf(key)
 	s = &t.parts[hash>>t.shift]
 	s.mu.Lock()
 	s.bring(now)
 	if s.calls++; s.calls%sweepEvery == 0 {
-		s.sweep(t.hashOf)
+		t.sweep(s) // before the look-up, which it must not outdate
 	}
-	return s, hash
+	if t.fresh != nil && s.table.Find(hash, key) == nil {
+		s.mu.Unlock()
+		fresh = t.fresh(key)
+		s.mu.Lock()
+		s.bring(now)
+	}
+	return s, hash, fresh
+}
+
+// anew returns a state like another that has not been used.
+func (t *shards[K, S, A]) anew(like S) (state S) {
+	if made, ok := any(like).(interface{ anew() S }); ok && t.fresh != nil {
+		return made.anew()
+	}
+	return state
 }
 
 // bring brings the shard to the latest of now and the readings it has seen.
@@ -89,110 +119,129 @@ func (s *shard[K, S, A]) bring(now int64) int64 {
 // once in as many calls as there are slots.
 const sweepEvery = 16
 
-func (s *shard[K, S, A]) sweep(hashOf func(K) uint64) {
-	s.table.Sweep(sweepEvery, func(state *S) bool { return s.alg.idle(*state, s.now) }, hashOf)
-}
-
-// A renewer is an algorithm whose states are numbers that grow with time. renew
-// returns the algorithm to go on with from now, and carry what a state is there.
-type renewer[S, A any] interface {
-	ends() int64
-	renew(now int64) A
-	carry(s S, to A) S
-}
-
-// horizon returns the moment after which alg has to be renewed.
-func horizon[S any, A algorithm[S]](alg A) int64 {
-	if r, ok := any(alg).(renewer[S, A]); ok {
-		return r.ends()
+func (t *shards[K, S, A]) sweep(s *shard[K, S, A]) {
+	forgotten := s.table.Sweep(sweepEvery, func(state *S) bool { return s.alg.idle(*state, s.now) }, t.hashOf)
+	if forgotten > 0 {
+		s.stats.Forgotten += uint64(forgotten)
+		t.held.Add(-int64(forgotten))
 	}
-	return never
 }
 
 // renew visits every key of the shard, once in a day at the most and for usual
 // rates once in years.
 func (s *shard[K, S, A]) renew() {
-	old, ok := any(s.alg).(renewer[S, A])
-	if !ok {
-		return
+	if old, ok := any(s.alg).(renewer[S, A]); ok {
+		s.change(old, old.renew(s.now))
 	}
-	s.alg = old.renew(s.now)
-	s.horizon = horizon[S](s.alg)
-	s.table.All(func(_ K, state *S) { *state = old.carry(*state, s.alg) })
 }
 
-func (t *shards[K, S, A]) limit() int64 { return t.units }
+func (s *shard[K, S, A]) change(old changeable[S, A], to A) {
+	s.alg, s.horizon = to, end[S](to)
+	s.table.All(func(_ K, state *S) { *state = old.carry(*state, s.now, to) })
+}
 
-func (t *shards[K, S, A]) allow(now int64, key K, n int64) bool {
-	s, hash := t.lockFor(now, key)
+func (t *shards[K, S, A]) policy() Policy {
+	s := &t.parts[0]
+	s.mu.Lock()
 	defer s.mu.Unlock()
-	if state := s.table.Find(hash, key); state != nil {
-		next, ok := s.alg.admit(*state, s.now, n)
-		*state = next
-		return ok
+	return s.rule
+}
+
+// setPolicy changes the shards one by one.
+func (t *shards[K, S, A]) setPolicy(now int64, p Policy) {
+	t.changing.Lock()
+	defer t.changing.Unlock()
+	for i := range t.parts {
+		t.parts[i].setPolicy(now, p)
 	}
-	var zero S
-	next, ok := s.alg.admit(zero, s.now, n)
-	if ok {
-		t.remember(s, hash, key, next)
+}
+
+func (s *shard[K, S, A]) setPolicy(now int64, p Policy) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.bring(now)
+	s.rule = p
+	if old, ok := any(s.alg).(changeable[S, A]); ok {
+		s.change(old, old.become(p, s.now))
 	}
+}
+
+func (t *shards[K, S, A]) allow(now int64, key K, n int64) (ok bool) {
+	s, hash, fresh := t.lockFor(now, key)
+	defer s.mu.Unlock()
+	if known := s.table.Find(hash, key); known != nil {
+		*known, ok = admit(s.alg, *known, s.now, n)
+	} else if !t.claim(s) {
+		ok = t.overflow.allow(s.now, n)
+	} else {
+		fresh, ok = admit(s.alg, fresh, s.now, n)
+		t.add(s, hash, key, fresh)
+	}
+	s.count(n, ok)
 	return ok
 }
 
-// state returns the state of a key, known or not.
-func (s *shard[K, S, A]) state(hash uint64, key K) (state S) {
-	if known := s.table.Find(hash, key); known != nil {
-		state = *known
-	}
-	return state
-}
-
-// remember stores the state of a key. One that equals the zero state is stored
-// only where the key is known.
-func (t *shards[K, S, A]) remember(s *shard[K, S, A], hash uint64, key K, state S) {
-	if known := s.table.Find(hash, key); known != nil {
-		*known = state
-	} else if !s.alg.idle(state, s.now) {
-		// A flood of new keys pays for the sweep that makes room.
-		s.sweep(t.hashOf)
-		s.table.Insert(hash, key, state, t.hashOf)
+// count counts a decision, but not a look.
+func (s *shard[K, S, A]) count(n int64, allowed bool) {
+	switch {
+	case n == 0:
+	case allowed:
+		s.stats.Allowed++
+	default:
+		s.stats.Refused++
 	}
 }
 
-func (t *shards[K, S, A]) decide(now int64, key K, n int64) Decision {
-	s, hash := t.lockFor(now, key)
+func (t *shards[K, S, A]) decide(now int64, key K, n int64) (d Decision) {
+	s, hash, fresh := t.lockFor(now, key)
 	defer s.mu.Unlock()
-	next, d := decide(s.alg, s.state(hash, key), s.now, n)
-	t.remember(s, hash, key, next)
-	d.Policy = t.rule
+	if !t.own(s, hash, key, fresh, func(state S) S {
+		state, d = decide(s.alg, state, s.now, n, s.rule)
+		return state
+	}) {
+		d = t.overflow.decide(s.now, n)
+	}
+	s.count(n, d.Allowed)
 	return d
 }
 
-func (t *shards[K, S, A]) take(now int64, key K, n, maxWait int64) (Decision, int64, settleFunc, error) {
-	s, hash := t.lockFor(now, key)
+func (t *shards[K, S, A]) take(now int64, key K, n, maxWait int64) (d Decision, at int64, settle settleFunc, err error) {
+	s, hash, fresh := t.lockFor(now, key)
 	defer s.mu.Unlock()
 	now = s.now
-	state := s.state(hash, key)
-	next, booked, err := s.alg.book(state, now, now, n, maxWait)
-	t.remember(s, hash, key, next)
-	d := answer(s.alg, next, now, n, err == nil)
-	d.Policy = t.rule
-	if err != nil {
-		if errors.Is(err, ErrWaitTooLong) && maxWait != atOnce && booked.at != never {
-			d.RetryAfter = time.Duration(booked.at - now - maxWait)
+	if !t.own(s, hash, key, fresh, func(state S) S {
+		var booked booking[S]
+		state, booked, err = book(s.alg, state, now, now, n, maxWait)
+		d = answer(s.alg, state, now, n, err == nil, s.rule)
+		if err != nil && maxWait != atOnce && d.RetryAfter != Never {
+			room := d.RetryAfter
+			if d.RetryAfter = booked.retry(now, maxWait); errors.Is(err, ErrQueueFull) {
+				d.RetryAfter = max(d.RetryAfter, room)
+			}
 		}
-		return d, 0, nil, err
+		at, settle = booked.at, locked(&s.mu, t.settler(s, hash, key, state, booked))
+		return state
+	}) {
+		at, settle, err = t.overflow.book(now, now, n, maxWait)
+		d = t.overflow.decide(now, 0)
+		d.Allowed = err == nil
 	}
-	settle := t.settler(s, hash, key, booked)
-	return d, booked.at, func(now, actual int64) {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		settle(now, actual)
-	}, nil
+	s.count(n, err == nil)
+	return d, at, settle, err
 }
 
-// settler returns the settle of a booking, for callers that hold the lock.
-func (t *shards[K, S, A]) settler(s *shard[K, S, A], hash uint64, key K, booked booking[S]) settleFunc {
+// locked is settle for callers that do not hold mu.
+func locked(mu *sync.Mutex, settle settleFunc) settleFunc {
+	return func(now, actual int64) {
+		mu.Lock()
+		defer mu.Unlock()
+		settle(now, actual)
+	}
+}
+
+// settler returns the settle of a booking, for callers that hold the lock. like
+// is a state of the kind to begin with if the key has been forgotten.
+func (t *shards[K, S, A]) settler(s *shard[K, S, A], hash uint64, key K, like S, booked booking[S]) settleFunc {
 	resets := s.resets
 	return func(now, actual int64) {
 		// After a Reset in the shard nothing can be given back: which keys were
@@ -201,74 +250,38 @@ func (t *shards[K, S, A]) settler(s *shard[K, S, A], hash uint64, key K, booked 
 			return
 		}
 		s.bring(now)
-		state := s.state(hash, key)
-		t.remember(s, hash, key, s.alg.settle(state, s.now, booked, actual))
+		t.own(s, hash, key, t.anew(like), func(state S) S { return s.alg.settle(state, s.now, booked, actual) })
 	}
 }
 
 func (t *shards[K, S, A]) reset(key K) {
-	s, hash := t.lockFor(0, key)
+	s, hash, _ := t.lockFor(0, key)
 	defer s.mu.Unlock()
 	s.resets++
-	s.table.Delete(hash, key, t.hashOf)
+	if s.table.Find(hash, key) != nil {
+		s.table.Delete(hash, key, t.hashOf)
+		t.held.Add(-1)
+	}
 }
 
-func (t *shards[K, S, A]) len() (n int) {
+func (t *shards[K, S, A]) len() int {
+	held := t.held.Load()
+	if t.maxKeys > 0 {
+		held = min(held, t.maxKeys) // claims that will be given back are not keys
+	}
+	return int(held)
+}
+
+func (t *shards[K, S, A]) statistics() (sum Stats) {
 	for i := range t.parts {
 		s := &t.parts[i]
 		s.mu.Lock()
-		n += s.table.Len()
+		sum.Allowed += s.stats.Allowed
+		sum.Refused += s.stats.Refused
+		sum.Forgotten += s.stats.Forgotten
+		sum.Overflowed += s.stats.Overflowed
+		sum.Keys += s.table.Len()
 		s.mu.Unlock()
 	}
-	return n
-}
-
-// keyBudget is one key's budget.
-type keyBudget[K comparable, S any, A algorithm[S]] struct {
-	all  *shards[K, S, A]
-	part *shard[K, S, A]
-	hash uint64
-	key  K
-}
-
-func (t *shards[K, S, A]) of(key K) budget {
-	hash := t.hashOf(key)
-	return keyBudget[K, S, A]{t, &t.parts[hash>>t.shift], hash, key}
-}
-
-func (b keyBudget[K, S, A]) limit() int64 { return b.all.units }
-
-func (b keyBudget[K, S, A]) allow(now, n int64) bool { return b.all.allow(now, b.key, n) }
-
-func (b keyBudget[K, S, A]) decide(now, n int64) Decision { return b.all.decide(now, b.key, n) }
-
-func (b keyBudget[K, S, A]) book(now, notBefore, n, maxWait int64) (int64, settleFunc, error) {
-	return bookHeld(b, now, notBefore, n, maxWait)
-}
-
-func (b keyBudget[K, S, A]) held() heldBudget { return b }
-
-func (b keyBudget[K, S, A]) order() uint64 { return b.part.order() }
-func (b keyBudget[K, S, A]) lock()         { b.part.mu.Lock() }
-func (b keyBudget[K, S, A]) unlock()       { b.part.mu.Unlock() }
-
-func (b keyBudget[K, S, A]) bring(now int64) int64 { return b.part.bring(now) }
-
-func (b keyBudget[K, S, A]) bookLocked(now, notBefore, n, maxWait int64) (int64, settleFunc, error) {
-	s := b.part
-	next, booked, err := s.alg.book(s.state(b.hash, b.key), now, notBefore, n, maxWait)
-	b.all.remember(s, b.hash, b.key, next)
-	if err != nil {
-		return 0, nil, err
-	}
-	return booked.at, b.all.settler(s, b.hash, b.key, booked), nil
-}
-
-func (b keyBudget[K, S, A]) measureLocked(now, n int64) Decision {
-	return look(b.part.alg, b.part.state(b.hash, b.key), now, n, b.all.rule)
-}
-
-func (b keyBudget[K, S, A]) chargeLocked(now, n int64) {
-	next, _ := b.part.alg.admit(b.part.state(b.hash, b.key), now, n)
-	b.all.remember(b.part, b.hash, b.key, next)
+	return sum
 }

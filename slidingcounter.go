@@ -43,7 +43,7 @@ func NewSlidingCounter(limit int, window time.Duration, opts ...Option) (*Slidin
 }
 
 func newSlidingCounter(p Policy, opts []Option) (*SlidingCounter, error) {
-	l, err := newLimiter(p, opts, func(t timeline) budget { return newGuarded[slidingState](newSliding(p, t.start), p) })
+	l, err := newLimiter(p, opts)
 	if err != nil {
 		return nil, err
 	}
@@ -54,8 +54,11 @@ func newSlidingCounter(p Policy, opts []Option) (*SlidingCounter, error) {
 // any unit may act, and of the cells before it.
 type slidingState struct {
 	at      int64
-	version uint64  // of the counts: two equal versions of one budget are one state
+	charges uint64  // how many were made: it tells which of two states is newer
 	counts  []int64 // of cell i at i mod len; nil is all zero
+
+	// before is the state without the newest booking, while that lies ahead.
+	before *slidingState
 }
 
 // sliding is the arithmetic of the sliding counter. It measures time within a
@@ -64,18 +67,19 @@ type slidingState struct {
 type sliding struct {
 	max    int64
 	window int64
-	phase  int64
+	start  time.Time // of the timeline
+	phase  int64     // how far start is into its window
 	cells  uint64
 }
 
 func newSliding(p Policy, start time.Time) *sliding {
 	return &sliding{
 		max: int64(p.Limit()), window: int64(p.Window()),
-		phase: phase(start, p.Window()), cells: uint64(p.Cells()),
+		start: start, phase: phase(start, p.Window()), cells: uint64(p.Cells()),
 	}
 }
 
-func (c *sliding) limit() int64 { return c.max }
+func (c *sliding) limit(slidingState) int64 { return c.max }
 
 // cell returns the index of t's cell, and how many ticks of it have passed.
 func (c *sliding) cell(t int64) (index, ticks uint64) {
@@ -89,9 +93,9 @@ func (c *sliding) cell(t int64) (index, ticks uint64) {
 
 // moment returns the first moment at or after that many ticks of a cell.
 func (c *sliding) moment(index, ticks uint64) int64 {
-	w := uint64(c.window)
-	whole := arith.Mul(index/c.cells, w)
-	part := arith.MulDivUp(1, arith.Add(arith.Mul(index%c.cells, w), ticks), c.cells)
+	w, in := uint64(c.window), index%c.cells
+	whole := arith.Add(arith.Mul(index/c.cells, w), arith.MulDiv(in, w, c.cells))
+	part := arith.MulDivUp(1, arith.MulMod(in, w, c.cells)+ticks, c.cells)
 	return arith.Int64(arith.Sub(arith.Add(whole, part), uint64(c.phase)))
 }
 
@@ -137,7 +141,8 @@ func (c *sliding) add(s slidingState, t, n int64) slidingState {
 	}
 	s.counts[to%size] += n
 	s.at = t
-	s.version++
+	s.charges++
+	s.before = nil
 	return s
 }
 
@@ -178,14 +183,22 @@ func (c *sliding) first(s *slidingState, t, n int64) int64 {
 
 func (c *sliding) book(s slidingState, now, notBefore, n, maxWait int64) (slidingState, booking[slidingState], error) {
 	at := c.first(&s, max(now, notBefore), n)
-	done := booking[slidingState]{n: n, at: at, before: s}
+	done := booking[slidingState]{n: n, at: at}
 	if !permitted(at, now, maxWait) {
 		return s, done, ErrWaitTooLong
 	}
 	next := s
-	next.counts = slices.Clone(s.counts) // the counts of before are kept as they are
+	if at > now {
+		next.counts = slices.Clone(s.counts) // those of s are kept as they are
+	}
 	next = c.add(next, at, n)
-	done.after = slidingState{version: next.version}
+	if at > now {
+		if s.at <= now {
+			s.before = nil // due: it cannot be cancelled any more
+		}
+		next.before = &s
+	}
+	done.after.charges = next.charges
 	return next, done, nil
 }
 
@@ -193,15 +206,16 @@ func (c *sliding) settle(s slidingState, now int64, b booking[slidingState], act
 	if actual > b.n {
 		return c.indebt(s, now, actual-b.n)
 	}
-	if now < b.at && actual == 0 && s.version == b.after.version {
-		return b.before
+	if now < b.at && actual == 0 && s.before != nil && s.charges == b.after.charges {
+		return *s.before
 	}
-	latest, _ := c.cell(s.at)
+	// Also in the states to which a later cancel would go back.
 	of, _ := c.cell(b.at)
-	if c.count(&s, of, latest) > 0 {
-		count := &s.counts[of%uint64(len(s.counts))]
-		*count = max(0, *count-(b.n-actual))
-		s.version++
+	for in := &s; in != nil && in.charges >= b.after.charges; in = in.before {
+		if latest, _ := c.cell(in.at); c.count(in, of, latest) > 0 {
+			count := &in.counts[of%uint64(len(in.counts))]
+			*count = max(0, *count-(b.n-actual))
+		}
 	}
 	return s
 }
@@ -225,18 +239,18 @@ func (c *sliding) indebt(s slidingState, now, n int64) slidingState {
 	return s
 }
 
-func (c *sliding) measure(s slidingState, now, n int64) (remaining, retry, reset int64) {
+func (c *sliding) measure(s slidingState, now, n int64) (m measurement) {
 	if s.at <= now {
 		i, ticks := c.cell(now)
-		remaining = c.room(&s, i, ticks)
+		m.remaining = c.room(&s, i, ticks)
 	}
 	if at := c.first(&s, now, n); at > now {
-		retry = until(at, now)
+		m.retry = until(at, now)
 	}
 	if !c.idle(s, now) {
-		reset = until(max(c.emptied(&s), s.at), now)
+		m.reset = until(max(c.emptied(&s), s.at), now)
 	}
-	return remaining, retry, reset
+	return m
 }
 
 // emptied returns the moment at which the newest cell that has units is out of
@@ -258,4 +272,23 @@ func (c *sliding) idle(s slidingState, now int64) bool {
 	i, _ := c.cell(now)
 	full, oldest := c.full(&s, i)
 	return full == 0 && oldest == 0
+}
+
+func (c *sliding) become(p Policy, _ int64) *sliding { return newSliding(p, c.start) }
+
+// carry keeps the counts where the cells stay the same. Else it charges what
+// the window has to one cell, that of now or of the newest booking.
+func (c *sliding) carry(s slidingState, now int64, to *sliding) slidingState {
+	if c.window == to.window && c.cells == to.cells {
+		s.before = nil
+		return s
+	}
+	at := max(now, s.at)
+	i, ticks := c.cell(at)
+	units := c.max - c.room(&s, i, ticks)
+	next := slidingState{at: s.at, charges: s.charges + 1}
+	if units > 0 {
+		next = to.add(next, at, units)
+	}
+	return next
 }

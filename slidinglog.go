@@ -36,7 +36,7 @@ func NewSlidingLog(limit int, window time.Duration, opts ...Option) (*SlidingLog
 }
 
 func newSlidingLog(p Policy, opts []Option) (*SlidingLog, error) {
-	l, err := newLimiter(p, opts, func(timeline) budget { return newGuarded[logState](newLog(p), p) })
+	l, err := newLimiter(p, opts)
 	if err != nil {
 		return nil, err
 	}
@@ -66,7 +66,7 @@ type log struct {
 
 func newLog(p Policy) *log { return &log{max: int64(p.Limit()), window: int64(p.Window())} }
 
-func (l *log) limit() int64 { return l.max }
+func (l *log) limit(logState) int64 { return l.max }
 
 // latest returns the moment before which nothing is available.
 func (s *logState) latest() int64 {
@@ -194,17 +194,22 @@ func (l *log) indebt(s logState, now, n int64) logState {
 	return s
 }
 
-func (l *log) measure(s logState, now, n int64) (remaining, retry, reset int64) {
+func (l *log) measure(s logState, now, n int64) (m measurement) {
 	if latest := s.latest(); latest <= now {
-		remaining = l.max - s.units(l.first(&s, now))
+		m.remaining = l.max - s.units(l.first(&s, now))
 	}
 	if at := l.moment(&s, now, n); at > now {
-		retry = until(at, now)
+		m.retry = until(at, now)
 	}
 	if i := l.first(&s, now); i < len(s.slots) {
-		reset = until(arith.After(s.latest(), l.window), now)
+		m.reset = until(arith.After(s.latest(), l.window), now)
 	}
-	return remaining, retry, reset
+	return m
 }
 
 func (l *log) idle(s logState, now int64) bool { return l.first(&s, now) == len(s.slots) }
+
+func (l *log) become(p Policy, _ int64) *log { return newLog(p) }
+
+// carry keeps what is in the old window at now.
+func (l *log) carry(s logState, now int64, _ *log) logState { return l.trim(s, now) }

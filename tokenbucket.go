@@ -33,7 +33,7 @@ func NewTokenBucket(rate Rate, burst int, opts ...Option) (*TokenBucket, error) 
 }
 
 func newTokenBucket(p Policy, opts []Option) (*TokenBucket, error) {
-	l, err := newLimiter(p, opts, func(timeline) budget { return newBucketWord(p) })
+	l, err := newLimiter(p, opts)
 	if err != nil {
 		return nil, err
 	}
