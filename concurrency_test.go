@@ -298,7 +298,7 @@ func TestCrowdRenewsEpochs(t *testing.T) {
 		for maker, newLimiter := range boundMakers {
 			t.Run(fmt.Sprint(rate, "/", maker), func(t *testing.T) {
 				c := conformance.NewClock(boundStart)
-				l := make(t, p, c)
+				l := newLimiter(t, p, c)
 				most := l.Decide(0).Remaining
 				for step := range 120 {
 					c.Advance(9*24*time.Hour + time.Duration(step))
@@ -321,6 +321,38 @@ func TestCrowdRenewsEpochs(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// TestRenewalIsExact crosses renewals with a debt of days: it is
+// neither forgiven nor raised by a nanosecond.
+func TestRenewalIsExact(t *testing.T) {
+	t.Parallel()
+	const rate, burst, debt = 65535, 100, 65535 * 86400 * 6
+	p := ratelimit.TokenBucketPolicy(ratelimit.PerSecond(rate), burst)
+	for maker, make := range boundMakers {
+		if maker == "all" {
+			continue
+		}
+		t.Run(maker, func(t *testing.T) {
+			c := conformance.NewClock(boundStart)
+			l := make(t, p, c)
+			l.Reserve().Settle(debt)
+			// One unit passes when all but 99 have been paid, rounded up.
+			due := time.Duration((debt-burst+1)/rate)*time.Second + time.Duration(((debt-burst+1)%rate*1e9+rate-1)/rate)
+			for step := 0; c.Elapsed() < due-time.Hour; step++ {
+				if got, want := l.Decide(1).RetryAfter, due-c.Elapsed(); got != want {
+					t.Fatalf("step %d, t=%v: retry after: got %v, want %v", step, c.Elapsed(), got, want)
+				}
+				c.Advance(59 * time.Minute)
+			}
+			if c.Set(due - 1); l.Allow() {
+				t.Errorf("t=%v: got admitted, want refused", c.Elapsed())
+			}
+			if c.Set(due); !l.Allow() || l.Allow() {
+				t.Errorf("t=%v: got none or two admitted, want one", c.Elapsed())
+			}
+		})
 	}
 }
 
