@@ -339,7 +339,7 @@ func TestRenewalIsExact(t *testing.T) {
 			l := make(t, p, c)
 			l.Reserve().Settle(debt)
 			// One unit passes when all but 99 have been paid, rounded up.
-			due := time.Duration((debt-burst+1)/rate)*time.Second + time.Duration(((debt-burst+1)%rate*1e9+rate-1)/rate)
+			due := time.Duration((debt-burst+1)/rate)*time.Second + time.Duration(((debt-burst+1)%rate*1_000_000_000+rate-1)/rate)
 			for step := 0; c.Elapsed() < due-time.Hour; step++ {
 				if got, want := l.Decide(1).RetryAfter, due-c.Elapsed(); got != want {
 					t.Fatalf("step %d, t=%v: retry after: got %v, want %v", step, c.Elapsed(), got, want)

@@ -54,8 +54,9 @@ func newSlidingCounter(p Policy, opts []Option) (*SlidingCounter, error) {
 // any unit may act, and of the cells before it.
 type slidingState struct {
 	at      int64
+	cell    uint64  // of at
 	charges uint64  // how many were made: it tells which of two states is newer
-	counts  []int64 // of cell i at i mod len; nil is all zero
+	counts  []int64 // of the cell k before at's at k; nil is all zero
 
 	// before is the state without the newest booking, while that lies ahead.
 	before *slidingState
@@ -99,48 +100,42 @@ func (c *sliding) moment(index, ticks uint64) int64 {
 	return arith.Int64(arith.Sub(arith.Add(whole, part), uint64(c.phase)))
 }
 
-// count returns the units of a cell, as seen from the cell of s.
-func (c *sliding) count(s *slidingState, of, index uint64) int64 {
-	if len(s.counts) == 0 || of > index || index-of > c.cells {
-		return 0
-	}
-	return s.counts[of%uint64(len(s.counts))]
-}
-
-// full returns the units of the cells that lie wholly in the window of a
-// moment in cell i, and of the oldest cell, which lies partly in it.
+// full returns the units of the cells that lie wholly in the window of a moment
+// in cell i, at or after that of s, and of the oldest cell, which lies partly in it.
 func (c *sliding) full(s *slidingState, i uint64) (full, oldest int64) {
-	latest, _ := c.cell(s.at)
-	for j := i - min(i, c.cells-1); j <= i; j++ {
-		full += c.count(s, j, latest)
+	ahead := i - s.cell
+	if s.counts == nil || ahead > c.cells {
+		return 0, 0
 	}
-	if i >= c.cells {
-		oldest = c.count(s, i-c.cells, latest)
+	for _, n := range s.counts[:c.cells-ahead] {
+		full += n
 	}
-	return full, oldest
+	return full, s.counts[c.cells-ahead]
 }
 
 // room returns the units that fit at a moment of cell i when that many ticks
 // of it have passed.
 func (c *sliding) room(s *slidingState, i, ticks uint64) int64 {
 	full, oldest := c.full(s, i)
+	if oldest == 0 {
+		return c.max - full
+	}
 	w := uint64(c.window)
 	return c.max - full - int64(arith.MulDivUp(uint64(oldest), w-ticks, w))
 }
 
-// add charges n units at t ≥ s.at, in place.
-func (c *sliding) add(s slidingState, t, n int64) slidingState {
+// add charges n units at t ≥ s.at, which lies in cell i, in place.
+func (c *sliding) add(s slidingState, t int64, i uint64, n int64) slidingState {
 	if s.counts == nil {
 		s.counts = make([]int64, c.cells+1)
 	}
-	from, _ := c.cell(s.at)
-	to, _ := c.cell(t)
-	size := uint64(len(s.counts))
-	for i := from + 1; i <= to && i <= from+size; i++ {
-		s.counts[(to-(i-from-1))%size] = 0 // at most all of them, from the newest down
+	if ahead := i - s.cell; ahead > 0 {
+		gone := min(ahead, uint64(len(s.counts)))
+		copy(s.counts[gone:], s.counts)
+		clear(s.counts[:gone])
 	}
-	s.counts[to%size] += n
-	s.at = t
+	s.counts[0] += n
+	s.at, s.cell = t, i
 	s.charges++
 	s.before = nil
 	return s
@@ -150,10 +145,11 @@ func (c *sliding) admit(s slidingState, now, n int64) (slidingState, bool) {
 	if s.at > now {
 		return s, false
 	}
-	if i, ticks := c.cell(now); c.room(&s, i, ticks) < n {
+	i, ticks := c.cell(now)
+	if c.room(&s, i, ticks) < n {
 		return s, false
 	}
-	return c.add(s, now, n), true
+	return c.add(s, now, i, n), true
 }
 
 // first returns the first moment from t on that has room for n units.
@@ -191,7 +187,8 @@ func (c *sliding) book(s slidingState, now, notBefore, n, maxWait int64) (slidin
 	if at > now {
 		next.counts = slices.Clone(s.counts) // those of s are kept as they are
 	}
-	next = c.add(next, at, n)
+	i, _ := c.cell(at)
+	next = c.add(next, at, i, n)
 	if at > now {
 		if s.at <= now {
 			s.before = nil // due: it cannot be cancelled any more
@@ -212,9 +209,8 @@ func (c *sliding) settle(s slidingState, now int64, b booking[slidingState], act
 	// Also in the states to which a later cancel would go back.
 	of, _ := c.cell(b.at)
 	for in := &s; in != nil && in.charges >= b.after.charges; in = in.before {
-		if latest, _ := c.cell(in.at); c.count(in, of, latest) > 0 {
-			count := &in.counts[of%uint64(len(in.counts))]
-			*count = max(0, *count-(b.n-actual))
+		if k := in.cell - of; of <= in.cell && k < uint64(len(in.counts)) {
+			in.counts[k] = max(0, in.counts[k]-(b.n-actual))
 		}
 	}
 	return s
@@ -225,16 +221,19 @@ func (c *sliding) settle(s slidingState, now int64, b booking[slidingState], act
 func (c *sliding) indebt(s slidingState, now, n int64) slidingState {
 	whole := (n - 1) / c.max
 	part := n - whole*c.max
-	s = c.add(s, c.first(&s, now, part), part)
+	at := c.first(&s, now, part)
+	i, _ := c.cell(at)
+	s = c.add(s, at, i, part)
 	if whole > 0 {
-		at := c.first(&s, s.at, c.max)
+		at = c.first(&s, at, c.max)
 		// A cell that has the whole limit leaves nothing until it is gone.
-		i, _ := c.cell(at)
+		i, _ = c.cell(at)
 		most := uint64(century) / uint64(c.window) * c.cells
 		if more := min(arith.Mul(uint64(whole-1), c.cells+1), most); more > 0 {
-			at = c.moment(i+more, 0)
+			i += more
+			at = c.moment(i, 0)
 		}
-		s = c.add(s, at, c.max)
+		s = c.add(s, at, i, c.max)
 	}
 	return s
 }
@@ -256,10 +255,9 @@ func (c *sliding) measure(s slidingState, now, n int64) (m measurement) {
 // emptied returns the moment at which the newest cell that has units is out of
 // the window.
 func (c *sliding) emptied(s *slidingState) int64 {
-	latest, _ := c.cell(s.at)
-	for i := latest; i <= latest && latest-i <= c.cells; i-- {
-		if c.count(s, i, latest) > 0 {
-			return c.moment(i+c.cells+1, 0)
+	for k, n := range s.counts {
+		if n > 0 {
+			return c.moment(s.cell-uint64(k)+c.cells+1, 0)
 		}
 	}
 	return 0
@@ -286,9 +284,6 @@ func (c *sliding) carry(s slidingState, now int64, to *sliding) slidingState {
 	at := max(now, s.at)
 	i, ticks := c.cell(at)
 	units := c.max - c.room(&s, i, ticks)
-	next := slidingState{at: s.at, charges: s.charges + 1}
-	if units > 0 {
-		next = to.add(next, at, units)
-	}
-	return next
+	j, _ := to.cell(at)
+	return to.add(slidingState{at: at, cell: j, charges: s.charges}, at, j, units)
 }
