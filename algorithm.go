@@ -41,7 +41,7 @@ type booking[S any] struct {
 	at            int64  // the moment at which the units may act, or could if there were room
 	least         int64  // the wait for it in an idle budget
 	origin        int64  // of a bucket's words; see bucket.renew
-	plan          uint64 // of a bucket's words; see bucket.become
+	plan          uint64 // of the algorithm that made it
 	metered       bool   // a leaky bucket's, entered without a place in the queue
 	before, after S      // the states around the booking
 	parts         []any  // of a joint booking, one for each policy
@@ -62,6 +62,7 @@ type measurement struct {
 	retry     int64  // the least wait after which n units pass
 	reset     int64  // the wait until the state is as good as new
 	policy    Policy // the tightest, where there are several
+	limit     int64  // of that policy
 }
 
 // atOnce as a maxWait books only what Allow admits: for a leaky bucket that
@@ -134,11 +135,11 @@ func answer[S any, A algorithm[S]](alg A, s S, now, n int64, allowed bool, rule 
 		m.retry = 0
 	}
 	if m.policy == (Policy{}) {
-		m.policy = rule
+		m.policy, m.limit = rule, limit
 	}
 	return Decision{
 		Allowed:    allowed,
-		Limit:      int(limit),
+		Limit:      int(m.limit),
 		Remaining:  int(m.remaining),
 		RetryAfter: time.Duration(m.retry),
 		ResetAfter: time.Duration(m.reset),

@@ -22,7 +22,11 @@ import (
 // order, so no order of arguments can deadlock; the lock-free buckets let
 // others wait for that time. Limiters of this package, also those of Keyed.For
 // and All, are used so. Any other Limiter is charged by a reservation, which is
-// settled to 0 when another member refuses; it may refuse others meanwhile.
+// settled to 0 when another member refuses; it may refuse others meanwhile. It
+// must not use a limiter that is a member too, which is locked at that time.
+//
+// A booking for later leaves a token bucket to fill until then: what would be
+// left over at the booked moment can be had before.
 func All(limiters ...Limiter) Limiter {
 	a := &together{}
 	whole := &limiter{budget: a, maxWait: unbounded}
@@ -69,8 +73,9 @@ func (a *together) add(l Limiter, whole *limiter) bool {
 	}
 	whole.maxWait = min(whole.maxWait, own.maxWait)
 	if nested, ok := own.budget.(*together); ok {
-		for _, m := range nested.members {
-			a.count(m)
+		for i := range nested.members {
+			m := &nested.members[i] // its now is in use
+			a.count(member{budget: m.budget, time: m.time, times: m.times})
 		}
 		return true
 	}
@@ -135,22 +140,33 @@ func (a *together) limitLocked() int64 {
 	return least
 }
 
-// lock locks every member, in order and each lock once, and takes the time of
-// each from the first member's reading now.
-func (a *together) lock(now int64) {
+// lock locks every member, in order and each lock once, and sets the time of
+// each: one moment for all on the system clock, the latest of the reading now of
+// the first member and of what they have seen. It returns the first member's.
+func (a *together) lock(now int64) int64 {
 	for i := range a.members {
 		if m := &a.members[i]; a.firstBehindLock(i) {
 			m.budget.lock()
 		}
 	}
+	shared := a.members[0].time.system()
+	for i := range a.members {
+		if m := &a.members[i]; shared && m.time.system() {
+			now = max(now, m.budget.bring(now+m.ahead)-m.ahead)
+		}
+	}
 	for i := range a.members {
 		m := &a.members[i]
-		reading := now + m.ahead
-		if !m.time.system() || !a.members[0].time.system() {
-			reading = m.time.now()
+		switch {
+		case i == 0 && !shared:
+			m.now = m.budget.bring(now)
+		case shared && m.time.system():
+			m.now = m.budget.bring(now + m.ahead)
+		default:
+			m.now = m.budget.bring(m.time.now())
 		}
-		m.now = m.budget.bring(reading)
 	}
+	return a.members[0].now
 }
 
 func (a *together) unlock() {
@@ -170,7 +186,7 @@ func (a *together) policy() Policy { return Policy{} } // there is not one
 func (a *together) allow(now, n int64) bool { return a.decide(now, n).Allowed }
 
 func (a *together) decide(now, n int64) Decision {
-	a.lock(now)
+	now = a.lock(now)
 	defer a.unlock()
 	if !fits(n, a.limitLocked()) {
 		d := a.measureLocked(0)
@@ -183,7 +199,9 @@ func (a *together) decide(now, n int64) Decision {
 	}
 	if a.uncertain {
 		if _, _, err := a.bookLocked(now, now, n, atOnce); err != nil {
-			d.Allowed = false
+			// A budget without a lock of its own was charged in between.
+			d = a.measureLocked(n)
+			d.Allowed, d.RetryAfter = false, max(d.RetryAfter, 1)
 			return d
 		}
 	} else {
@@ -211,14 +229,14 @@ func (a *together) measureLocked(n int64) (worst Decision) {
 }
 
 func (a *together) book(now, notBefore, n, maxWait int64) (int64, settleFunc, error) {
-	a.lock(now)
+	now = a.lock(now) // not the earlier: the delays count from here
 	defer a.unlock()
 	if limit := a.limitLocked(); !fits(n, limit) {
 		return 0, nil, exceeds(n, limit)
 	}
 	at, settle, err := a.bookLocked(now, notBefore, n, maxWait)
 	return at, func(now, actual int64) {
-		a.lock(now)
+		now = a.lock(now)
 		defer a.unlock()
 		settle(now, actual)
 	}, err

@@ -49,6 +49,8 @@ const (
 	atSlotStart                // leaky bucket, immediate first: when the last unit starts to drain
 )
 
+// lastPlan numbers what was compiled, so that a booking is not settled by another
+// policy than made it.
 var lastPlan atomic.Uint64
 
 // frozen is a word that no bucket has; see bucketWord.
@@ -244,7 +246,7 @@ func (b *bucket) settle(s bucketState, now int64, k booking[bucketState], actual
 	switch minted := b.minted(now); {
 	case now < k.at && !newest:
 		return s
-	case now < k.at && actual == 0:
+	case newest && now <= k.at && actual == 0:
 		return before
 	case now < k.at:
 		return b.shorten(s, k.at, back)

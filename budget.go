@@ -63,7 +63,7 @@ func (g *guarded[S, A]) bring(now int64) int64 {
 }
 
 func (g *guarded[S, A]) bookLocked(now, notBefore, n, maxWait int64) (int64, settleFunc, error) {
-	at, part, err := g.cell.book(now, notBefore, n, maxWait)
+	at, _, part, err := g.cell.book(now, notBefore, n, maxWait)
 	return at, func(now, actual int64) { g.cell.settle(g.bring(now), part, actual) }, err
 }
 

@@ -6,9 +6,9 @@ type cell interface {
 	limit() int64
 	look(now, n int64) Decision
 	charge(now, n int64) bool
-	// book is algorithm.book. part is for settle, of this cell or of a new one
-	// for the same budget.
-	book(now, notBefore, n, maxWait int64) (at int64, part any, err error)
+	// book is algorithm.book. least is booking.least, and part is for settle, of
+	// this cell or of a new one for the same budget.
+	book(now, notBefore, n, maxWait int64) (at, least int64, part any, err error)
 	settle(now int64, part any, actual int64)
 	idle(now int64) bool
 	// anew returns a cell of the same policy that has never been used.
@@ -77,11 +77,11 @@ func (c *cellOf[S, A]) charge(now, n int64) (ok bool) {
 	return ok
 }
 
-func (c *cellOf[S, A]) book(now, notBefore, n, maxWait int64) (int64, any, error) {
+func (c *cellOf[S, A]) book(now, notBefore, n, maxWait int64) (at, least int64, part any, err error) {
 	c.renew(now)
 	next, booked, err := book(c.alg, c.state, now, notBefore, n, maxWait)
 	c.state = next
-	return booked.at, booked, err
+	return booked.at, booked.least, booked, err
 }
 
 // settle ignores the part of a cell of another algorithm: the key has got

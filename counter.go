@@ -51,11 +51,12 @@ type fixed struct {
 	max    int64
 	window int64
 	start  time.Time // of the timeline
+	plan   uint64    // tells the windows of this counter from those of another
 	phase  int64     // how far start is into its window
 }
 
 func newFixed(p Policy, start time.Time) *fixed {
-	return &fixed{max: int64(p.Limit()), window: int64(p.Window()), start: start, phase: phase(start, p.Window())}
+	return &fixed{max: int64(p.Limit()), window: int64(p.Window()), start: start, plan: lastPlan.Add(1), phase: phase(start, p.Window())}
 }
 
 // phase returns the time from the last multiple of window since the Unix epoch
@@ -120,7 +121,7 @@ func (f *fixed) place(s fixedState, t, n int64) fixedState {
 
 func (f *fixed) book(s fixedState, now, notBefore, n, maxWait int64) (fixedState, booking[fixedState], error) {
 	next := f.place(s, max(now, notBefore), n)
-	done := booking[fixedState]{n: n, at: next.at, before: s, after: next}
+	done := booking[fixedState]{n: n, at: next.at, plan: f.plan, before: s, after: next}
 	if !permitted(next.at, now, maxWait) {
 		return s, done, ErrWaitTooLong
 	}
@@ -139,6 +140,8 @@ func (f *fixed) settle(s fixedState, now int64, b booking[fixedState], actual in
 	switch {
 	case actual > b.n:
 		return f.indebt(s, now, actual-b.n)
+	case b.plan != f.plan:
+		return s // what was charged has been counted together with the rest
 	case now < b.at && actual == 0 && s == b.after:
 		return b.before
 	case f.begin(s.at) == f.begin(b.at):
@@ -182,7 +185,13 @@ func (f *fixed) idle(s fixedState, now int64) bool {
 	return s.at <= now && f.roll(s, now).count == 0
 }
 
-func (f *fixed) become(p Policy, _ int64) *fixed { return newFixed(p, f.start) }
+func (f *fixed) become(p Policy, _ int64) *fixed {
+	next := newFixed(p, f.start)
+	if next.window == f.window {
+		next.plan = f.plan
+	}
+	return next
+}
 
 // carry charges what the window of now has had to the new window of now.
 func (f *fixed) carry(s fixedState, now int64, _ *fixed) fixedState { return f.roll(s, max(now, s.at)) }

@@ -1,6 +1,10 @@
 package ratelimit
 
-import "github.com/seed4f92381c/ratelimit/internal/arith"
+import (
+	"errors"
+
+	"github.com/seed4f92381c/ratelimit/internal/arith"
+)
 
 // joint is the algorithm of keys that have several policies, or each its own:
 // all of a key's policies are charged or none. Where all keys have the same
@@ -65,15 +69,33 @@ func (j joint) admit(t *tenant, now, n int64) (*tenant, bool) {
 func (j joint) book(t *tenant, now, notBefore, n, maxWait int64) (*tenant, booking[*tenant], error) {
 	t = j.of(t)
 	done := booking[*tenant]{n: n, parts: make([]any, len(t.cells))}
+	err := t.bookAll(&done, now, notBefore, maxWait)
+	if errors.Is(err, ErrWaitTooLong) && maxWait != atOnce {
+		// The moment that would suit all is what the caller would have to wait for.
+		if t.bookAll(&done, now, notBefore, unbounded) == nil {
+			t.undo(&done, now)
+		}
+	}
+	return t, done, err
+}
+
+func (t *tenant) bookAll(done *booking[*tenant], now, notBefore, maxWait int64) error {
 	delay, err := agree(len(t.cells), max(0, notBefore-now),
-		func(i int, delay int64) (least int64, err error) {
-			at, part, err := t.cells[i].book(now, arith.After(now, delay), n, maxWait)
+		func(i int, delay int64) (int64, error) {
+			at, least, part, err := t.cells[i].book(now, arith.After(now, delay), done.n, maxWait)
 			done.parts[i] = part
+			done.least = max(done.least, least)
 			return at - now, err
 		},
 		func(i int) { t.cells[i].settle(now, done.parts[i], 0) })
 	done.at = arith.After(now, delay)
-	return t, done, err
+	return err
+}
+
+func (t *tenant) undo(done *booking[*tenant], now int64) {
+	for i := len(t.cells) - 1; i >= 0; i-- {
+		t.cells[i].settle(now, done.parts[i], 0)
+	}
 }
 
 // agree finds the least delay at which all parties can be booked together, and
@@ -126,7 +148,10 @@ func (j joint) measure(t *tenant, now, n int64) measurement {
 			worst = tightest(worst, d)
 		}
 	}
-	return measurement{int64(worst.Remaining), int64(worst.RetryAfter), int64(worst.ResetAfter), worst.Policy}
+	return measurement{
+		remaining: int64(worst.Remaining), retry: int64(worst.RetryAfter), reset: int64(worst.ResetAfter),
+		policy: worst.Policy, limit: int64(worst.Limit),
+	}
 }
 
 func (joint) idle(t *tenant, now int64) bool {

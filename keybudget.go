@@ -47,7 +47,11 @@ func (b keyBudget[K, S, A]) order() uint64 { return b.part.order() }
 func (b keyBudget[K, S, A]) lock()         { b.part.mu.Lock() }
 func (b keyBudget[K, S, A]) unlock()       { b.part.mu.Unlock() }
 
-func (b keyBudget[K, S, A]) bring(now int64) int64 { return b.part.bring(now) }
+func (b keyBudget[K, S, A]) bring(now int64) int64 {
+	now = b.part.bring(now)
+	b.all.ride(b.part)
+	return now
+}
 
 func (b keyBudget[K, S, A]) limitLocked() int64 { return b.part.alg.limit(b.state()) }
 
@@ -73,7 +77,7 @@ func (b keyBudget[K, S, A]) bookLocked(now, notBefore, n, maxWait int64) (at int
 }
 
 func (b keyBudget[K, S, A]) measureLocked(now, n int64) Decision {
-	if b.part.table.Find(b.hash, b.key) == nil && b.all.full() {
+	if b.part.table.Find(b.hash, b.key) == nil && !b.all.roomFor(b.part) {
 		h := b.all.overflow.held()
 		h.lock()
 		defer h.unlock()

@@ -65,9 +65,9 @@ func NewKeyed[K comparable](p Policy, opts ...KeyedOption) (*Keyed[K], error) {
 
 // NewKeyedFunc returns a keyed limiter in which each key has the policy that
 // policyFor gives it, of whatever algorithm: plans of tenants. policyFor is asked
-// with no lock held whenever the key is not held, so it must be cheap and safe
-// for concurrent use, and may change its mind. For(key) asks it once more, for
-// the calls through All. A key for which it returns an invalid policy is
+// with no lock held whenever the key is not held, and by For, Reserve and Wait in
+// any case, so it must be cheap and safe for concurrent use. It may change its
+// mind: a key has the policy that it had when it came to be held. A key for which it returns an invalid policy is
 // refused. There is no single policy: Policy returns the zero Policy and
 // SetPolicy an error. The default of WithOverflow is Blocked.
 func NewKeyedFunc[K comparable](policyFor func(K) Policy, opts ...KeyedOption) (*Keyed[K], error) {

@@ -178,8 +178,9 @@ func (l *limiter) Policy() Policy {
 // stay the same. Time up to the change is settled under the old policy; what
 // was charged stays charged; the tokens of a token bucket are kept, capped at
 // the new burst and rounded down, and never raised. Bookings keep their moments.
-// Reservations of a bucket made before can still be charged more by Settle, but
-// give nothing back. An error wraps ErrInvalidPolicy and leaves the old policy
+// A queue of a leaky bucket goes on at the new rate, which may overtake what was
+// booked at a slower one. Reservations made before can be charged more by Settle;
+// those of a bucket, or of another window, give nothing back. An error wraps ErrInvalidPolicy and leaves the old policy
 // in force.
 func (l *limiter) SetPolicy(p Policy) error {
 	if l.budget == nil {

@@ -2,6 +2,7 @@ package ratelimit
 
 import (
 	"fmt"
+	"strconv"
 	"time"
 )
 
@@ -78,7 +79,7 @@ func WithMaxWait(d time.Duration) Option {
 func WithShards(n int) TableOption {
 	return tableOption(func(o *options) {
 		if n < 1 || n > maxShards {
-			o.reject(invalid("shards", n, "must be from 1 to 65536"))
+			o.reject(invalid("shards", n, "must be from 1 to "+strconv.Itoa(maxShards)))
 		}
 		o.shards = n
 	})
@@ -102,7 +103,8 @@ type keyedOption func(*options)
 func (f keyedOption) applyKeyed(o *options) { f(o) }
 
 // WithOverflow makes p the policy of the one budget that the keys beyond
-// WithMaxKeys share. The default is the limiter's own policy.
+// WithMaxKeys share. The default is the limiter's own policy, without those of
+// WithAlso, and Blocked for NewKeyedFunc.
 func WithOverflow(p Policy) KeyedOption {
 	return keyedOption(func(o *options) {
 		if err := p.Validate(); err != nil {

@@ -94,9 +94,11 @@ func ParsePolicy(s string) (Policy, error) {
 		if len(fields) > 0 {
 			return Policy{}, fields[0].invalid("nothing may follow a bare rate")
 		}
-		// A rate beyond an int's range is refused by its burst.
-		burst := min(max(1, math.Ceil(rate.units())), math.MaxInt32)
-		parsed = TokenBucketPolicy(rate, int(burst)).spec()
+		burst := math.Ceil(rate.units())
+		if burst >= math.MaxInt {
+			return Policy{}, first.invalid("so many units at once are more than an int holds")
+		}
+		parsed = TokenBucketPolicy(rate, int(max(1, burst))).spec()
 	} else {
 		algorithm := slices.Index(algorithmNames[:], first.text)
 		if algorithm < 1 {

@@ -85,8 +85,9 @@ const rateRange = "must be from 1 unit in ten years to 2e9 units per second"
 
 // nearest returns the best approximation of x, which is in [slowest, fastest],
 // whose terms fit 62 bits: the last convergent of its continued fraction that
-// does. A convergent p/q is off by less than 1/q², and the next one does not
-// fit, so the relative error stays below 2⁻⁶² ÷ slowest < 10⁻¹⁰ ÷ p.
+// does. A convergent p/q is off by less than 1/(q·q'), where p'/q' is the next
+// one, so its relative error is below 1/(p·q'); and p'/q' does not fit, so q' is
+// above 2⁶⁰.
 func nearest(x *big.Rat) (num, den uint64) {
 	var (
 		p0, q0 = big.NewInt(0), big.NewInt(1)

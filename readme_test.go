@@ -102,7 +102,7 @@ const readmeModule = "github.com/seed4f92381c/ratelimit"
 
 // readmeImports are the packages that fragments may mention.
 var readmeImports = []string{
-	"context", "errors", "fmt", "math", "net/http", "strconv", "testing", "testing/synctest", "time",
+	"context", "errors", "fmt", "math", "net/http", "strconv", "strings", "testing", "testing/synctest", "time",
 	"github.com/benbjohnson/clock", readmeModule,
 }
 

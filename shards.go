@@ -32,6 +32,7 @@ type shards[K comparable, S any, A algorithm[S]] struct {
 	maxKeys  int64
 	held     atomic.Int64
 	overflow budget
+	follows  bool          // whether overflow has the policy of the keys
 	next     atomic.Uint32 // the shard to sweep for room
 }
 
@@ -44,7 +45,7 @@ type shard[K comparable, S any, A algorithm[S]] struct {
 	alg     A
 	now     int64 // the latest reading: callers get the lock in another order than their readings
 	horizon int64
-	resets  uint64 // calls of Reset
+	voids   voids[K]
 	calls   uint8
 	stats   Stats    // but Keys
 	_       [64]byte // keeps the locks of two shards off one cache line
@@ -61,7 +62,7 @@ func newShards[K comparable, S any, A algorithm[S]](alg A, p Policy, time timeli
 		shift:  uint8(64 - width), parts: make([]shard[K, S, A], 1<<width),
 	}
 	if o.maxKeys > 0 {
-		t.maxKeys, t.overflow = int64(o.maxKeys), newBudget(o.overflowOr(p), time)
+		t.maxKeys, t.overflow, t.follows = int64(o.maxKeys), newBudget(o.overflowOr(p), time), !o.hasOverflow
 	}
 	for i := range t.parts {
 		s := &t.parts[i]
@@ -87,9 +88,7 @@ func (t *shards[K, S, A]) lockFor(now int64, key K) (s *shard[K, S, A], hash uin
 	s = &t.parts[hash>>t.shift]
 	s.mu.Lock()
 	s.bring(now)
-	if s.calls++; s.calls%sweepEvery == 0 {
-		t.sweep(s) // before the look-up, which it must not outdate
-	}
+	t.ride(s) // before the look-up, which it must not outdate
 	if t.fresh != nil && s.table.Find(hash, key) == nil {
 		s.mu.Unlock()
 		fresh = t.fresh(key)
@@ -118,6 +117,13 @@ func (s *shard[K, S, A]) bring(now int64) int64 {
 // The sweep looks at one slot for each call, some at a time, and so goes round
 // once in as many calls as there are slots.
 const sweepEvery = 16
+
+// ride sweeps along with a call.
+func (t *shards[K, S, A]) ride(s *shard[K, S, A]) {
+	if s.calls++; s.calls%sweepEvery == 0 {
+		t.sweep(s)
+	}
+}
 
 func (t *shards[K, S, A]) sweep(s *shard[K, S, A]) {
 	forgotten := s.table.Sweep(sweepEvery, func(state *S) bool { return s.alg.idle(*state, s.now) }, t.hashOf)
@@ -154,6 +160,9 @@ func (t *shards[K, S, A]) setPolicy(now int64, p Policy) {
 	for i := range t.parts {
 		t.parts[i].setPolicy(now, p)
 	}
+	if own, ok := t.overflow.(settable); ok && t.follows {
+		own.setPolicy(now, p)
+	}
 }
 
 func (s *shard[K, S, A]) setPolicy(now int64, p Policy) {
@@ -172,6 +181,7 @@ func (t *shards[K, S, A]) allow(now int64, key K, n int64) (ok bool) {
 	if known := s.table.Find(hash, key); known != nil {
 		*known, ok = admit(s.alg, *known, s.now, n)
 	} else if !t.claim(s) {
+		s.overflowed(n)
 		ok = t.overflow.allow(s.now, n)
 	} else {
 		fresh, ok = admit(s.alg, fresh, s.now, n)
@@ -199,6 +209,7 @@ func (t *shards[K, S, A]) decide(now int64, key K, n int64) (d Decision) {
 		state, d = decide(s.alg, state, s.now, n, s.rule)
 		return state
 	}) {
+		s.overflowed(n)
 		d = t.overflow.decide(s.now, n)
 	}
 	s.count(n, d.Allowed)
@@ -222,9 +233,8 @@ func (t *shards[K, S, A]) take(now int64, key K, n, maxWait int64) (d Decision, 
 		at, settle = booked.at, locked(&s.mu, t.settler(s, hash, key, state, booked))
 		return state
 	}) {
-		at, settle, err = t.overflow.book(now, now, n, maxWait)
-		d = t.overflow.decide(now, 0)
-		d.Allowed = err == nil
+		s.overflowed(n)
+		d, at, settle, err = t.takeOverflow(now, n, maxWait)
 	}
 	s.count(n, err == nil)
 	return d, at, settle, err
@@ -242,11 +252,9 @@ func locked(mu *sync.Mutex, settle settleFunc) settleFunc {
 // settler returns the settle of a booking, for callers that hold the lock. like
 // is a state of the kind to begin with if the key has been forgotten.
 func (t *shards[K, S, A]) settler(s *shard[K, S, A], hash uint64, key K, like S, booked booking[S]) settleFunc {
-	resets := s.resets
+	resets := s.voids.resets
 	return func(now, actual int64) {
-		// After a Reset in the shard nothing can be given back: which keys were
-		// reset is not remembered, and giving back nothing is safe.
-		if s.resets != resets {
+		if s.voids.since(key, resets) {
 			return
 		}
 		s.bring(now)
@@ -257,7 +265,7 @@ func (t *shards[K, S, A]) settler(s *shard[K, S, A], hash uint64, key K, like S,
 func (t *shards[K, S, A]) reset(key K) {
 	s, hash, _ := t.lockFor(0, key)
 	defer s.mu.Unlock()
-	s.resets++
+	s.voids.add(key)
 	if s.table.Find(hash, key) != nil {
 		s.table.Delete(hash, key, t.hashOf)
 		t.held.Add(-1)

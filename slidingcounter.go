@@ -22,7 +22,8 @@ import (
 // newest booking restores the state before it; any other gives back its units
 // unless their cell has been left behind.
 //
-// The state is one moment and cells+1 counts, which roll over together.
+// The state is one moment and cells+1 counts, which roll over together, and for
+// each booking that lies ahead a copy of them.
 //
 // Source: with one cell, the approximated sliding window that Cloudflare
 // described in "How we built rate limiting capable of scaling to millions of
@@ -69,6 +70,7 @@ type sliding struct {
 	max    int64
 	window int64
 	start  time.Time // of the timeline
+	plan   uint64    // tells the cells of this counter from those of another
 	phase  int64     // how far start is into its window
 	cells  uint64
 }
@@ -76,7 +78,7 @@ type sliding struct {
 func newSliding(p Policy, start time.Time) *sliding {
 	return &sliding{
 		max: int64(p.Limit()), window: int64(p.Window()),
-		start: start, phase: phase(start, p.Window()), cells: uint64(p.Cells()),
+		start: start, plan: lastPlan.Add(1), phase: phase(start, p.Window()), cells: uint64(p.Cells()),
 	}
 }
 
@@ -179,7 +181,7 @@ func (c *sliding) first(s *slidingState, t, n int64) int64 {
 
 func (c *sliding) book(s slidingState, now, notBefore, n, maxWait int64) (slidingState, booking[slidingState], error) {
 	at := c.first(&s, max(now, notBefore), n)
-	done := booking[slidingState]{n: n, at: at}
+	done := booking[slidingState]{n: n, at: at, plan: c.plan}
 	if !permitted(at, now, maxWait) {
 		return s, done, ErrWaitTooLong
 	}
@@ -202,6 +204,9 @@ func (c *sliding) book(s slidingState, now, notBefore, n, maxWait int64) (slidin
 func (c *sliding) settle(s slidingState, now int64, b booking[slidingState], actual int64) slidingState {
 	if actual > b.n {
 		return c.indebt(s, now, actual-b.n)
+	}
+	if b.plan != c.plan {
+		return s // what was charged has been counted together with the rest
 	}
 	if now < b.at && actual == 0 && s.before != nil && s.charges == b.after.charges {
 		return *s.before
@@ -272,12 +277,18 @@ func (c *sliding) idle(s slidingState, now int64) bool {
 	return full == 0 && oldest == 0
 }
 
-func (c *sliding) become(p Policy, _ int64) *sliding { return newSliding(p, c.start) }
+func (c *sliding) become(p Policy, _ int64) *sliding {
+	next := newSliding(p, c.start)
+	if next.window == c.window && next.cells == c.cells {
+		next.plan = c.plan
+	}
+	return next
+}
 
 // carry keeps the counts where the cells stay the same. Else it charges what
 // the window has to one cell, that of now or of the newest booking.
 func (c *sliding) carry(s slidingState, now int64, to *sliding) slidingState {
-	if c.window == to.window && c.cells == to.cells {
+	if c.plan == to.plan {
 		s.before = nil
 		return s
 	}
