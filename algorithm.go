@@ -140,7 +140,7 @@ func answer[S any, A algorithm[S]](alg A, s S, now, n int64, allowed bool, rule 
 	return Decision{
 		Allowed:    allowed,
 		Limit:      int(m.limit),
-		Remaining:  int(m.remaining),
+		Remaining:  int(max(0, m.remaining)), // more may be charged than a lowered limit
 		RetryAfter: time.Duration(m.retry),
 		ResetAfter: time.Duration(m.reset),
 		Policy:     m.policy,

@@ -5,6 +5,7 @@ import (
 	"math"
 	"reflect"
 	"slices"
+	"time"
 
 	"github.com/seed4f92381c/ratelimit/internal/arith"
 )
@@ -198,10 +199,9 @@ func (a *together) decide(now, n int64) Decision {
 		return d
 	}
 	if a.uncertain {
-		if _, _, err := a.bookLocked(now, now, n, atOnce); err != nil {
-			// A budget without a lock of its own was charged in between.
-			d = a.measureLocked(n)
-			d.Allowed, d.RetryAfter = false, max(d.RetryAfter, 1)
+		if at, _, err := a.bookLocked(now, now, n, atOnce); err != nil {
+			// Members that share a budget behind the scenes do not fit together.
+			d.Allowed, d.RetryAfter = false, time.Duration(max(at-now, 1))
 			return d
 		}
 	} else {

@@ -186,6 +186,7 @@ func (b *bucket) book(s bucketState, now, notBefore, n, maxWait int64) (bucketSt
 	next := arith.Add(base, units)
 	if maxWait == atOnce {
 		if units > free {
+			done.at = b.when(arith.Sub(next, b.size))
 			return s, done, ErrWaitTooLong
 		}
 		done.metered = true

@@ -73,7 +73,7 @@ func (w *bucketWord) book(now, notBefore, n, maxWait int64) (int64, settleFunc, 
 		e, s := w.load(now)
 		next, booked, err := book(&e.bucket, s, now, notBefore, n, maxWait)
 		if err != nil {
-			return 0, nil, err
+			return booked.at, nil, err
 		}
 		if e.swap(s, next) {
 			return booked.at, func(now, actual int64) { w.settle(now, booked, actual) }, nil
@@ -153,7 +153,7 @@ func (w *bucketWord) begin(p Policy, b *bucket, now int64) {
 func (w *bucketWord) bookLocked(now, notBefore, n, maxWait int64) (int64, settleFunc, error) {
 	next, booked, err := book(&w.epoch.Load().bucket, w.kept, now, notBefore, n, maxWait)
 	if err != nil {
-		return 0, nil, err
+		return booked.at, nil, err
 	}
 	w.kept = next
 	return booked.at, func(now, actual int64) {

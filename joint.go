@@ -102,7 +102,8 @@ func (t *tenant) undo(done *booking[*tenant], now int64) {
 // books them. book books party i for its first moment at least delay away. While
 // the moments differ, all is undone and the latest is the next to try. A party
 // that can be booked for a moment can be for any later one, so the second round
-// agrees. On an error, nothing stays booked, and the delay is that of the party
+// agrees; only parties that draw on one budget behind the scenes, as two keys of
+// the overflow do, may never, and the rounds are bounded for them. On an error, nothing stays booked, and the delay is that of the party
 // that refused.
 func agree(parties int, delay int64, book func(i int, delay int64) (int64, error), undo func(i int)) (int64, error) {
 	undoAll := func(booked int) {
@@ -110,7 +111,7 @@ func agree(parties int, delay int64, book func(i int, delay int64) (int64, error
 			undo(i)
 		}
 	}
-	for {
+	for range 8 + parties {
 		latest := delay
 		for i := range parties {
 			least, err := book(i, delay)
@@ -126,6 +127,7 @@ func agree(parties int, delay int64, book func(i int, delay int64) (int64, error
 		undoAll(parties)
 		delay = latest
 	}
+	return delay, ErrWaitTooLong
 }
 
 func (j joint) settle(t *tenant, now int64, b booking[*tenant], actual int64) *tenant {

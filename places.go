@@ -1,17 +1,25 @@
 package ratelimit
 
+// maxClaimSweeps bounds what a new key pays while the table is full.
+const maxClaimSweeps = 16
+
 // claim takes a place for a key that is not in the table, for add to use or to
 // give back. It reports false when all places are taken by keys in use.
 func (t *shards[K, S, A]) claim(s *shard[K, S, A]) bool {
 	if t.maxKeys == 0 || t.held.Add(1) <= t.maxKeys {
 		return true
 	}
-	// Make room, here and in one other shard. Whoever finds it has it.
+	// Make room, here and then in a few other shards, in turn.
 	t.sweep(s)
-	if other := &t.parts[int(t.next.Add(1))%len(t.parts)]; other.mu.TryLock() {
-		other.bring(s.now)
-		t.sweep(other)
-		other.mu.Unlock()
+	for range maxClaimSweeps {
+		if t.held.Load() <= t.maxKeys {
+			return true
+		}
+		if other := &t.parts[t.next.Add(1)%uint32(len(t.parts))]; other.mu.TryLock() {
+			other.bring(s.now)
+			t.sweep(other)
+			other.mu.Unlock()
+		}
 	}
 	if t.held.Load() <= t.maxKeys {
 		return true

@@ -176,3 +176,39 @@ func TestParsePolicyKeepsLargeBursts(t *testing.T) {
 	require.NoError(t, err)
 	assert.EqualValues(t, int64(5_000_000_000), p.Limit())
 }
+
+// TestAllOverOneOverflowBudget: two keys without a place draw on one budget, of
+// which there is not enough for both. Nothing may hang, and nothing is charged.
+func TestAllOverOneOverflowBudget(t *testing.T) {
+	for _, policy := range []ratelimit.Policy{
+		ratelimit.TokenBucketPolicy(ratelimit.PerSecond(1), 1), ratelimit.LeakyBucketPolicy(ratelimit.PerSecond(1), 1),
+		ratelimit.SlidingLogPolicy(1, time.Second), ratelimit.FixedCounterPolicy(1, time.Second), ratelimit.SlidingCounterPolicy(1, time.Second),
+	} {
+		clock := conformance.NewClock(time.Unix(1e9, 0))
+		k := ratelimit.Must(ratelimit.NewKeyed[string](policy, ratelimit.WithClock(clock), ratelimit.WithMaxKeys(1), ratelimit.WithShards(1)))
+		require.True(t, k.Allow("held"))
+		all := ratelimit.All(k.For("b"), k.For("c"))
+		assert.False(t, all.Reserve().OK(), "%v", policy)
+		d := all.Decide(1)
+		assert.False(t, d.Allowed, "%v", policy)
+		assert.Greater(t, d.RetryAfter, time.Millisecond, "%v: not a wait to spin on", policy)
+		assert.True(t, k.Allow("b"), "%v: the refusals have cost nothing", policy)
+	}
+}
+
+func TestRemainingAfterALoweredLimit(t *testing.T) {
+	for _, policyOf := range []func(int) ratelimit.Policy{
+		func(n int) ratelimit.Policy { return ratelimit.FixedCounterPolicy(n, time.Minute) },
+		func(n int) ratelimit.Policy { return ratelimit.SlidingCounterPolicy(n, time.Minute) },
+		func(n int) ratelimit.Policy { return ratelimit.SlidingLogPolicy(n, time.Minute) },
+		func(n int) ratelimit.Policy { return ratelimit.LeakyBucketPolicy(ratelimit.PerMinute(1), n) },
+	} {
+		clock := conformance.NewClock(time.Unix(1e9, 0))
+		for name, l := range settables(t, policyOf(5), clock) {
+			require.True(t, l.AllowN(5))
+			require.NoError(t, l.set(policyOf(2)))
+			assert.Equal(t, 0, l.Decide(0).Remaining, "%v %s", policyOf(2), name)
+			assert.False(t, l.Allow())
+		}
+	}
+}
