@@ -1,6 +1,7 @@
 package ratelimit_test
 
 import (
+	"cmp"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -124,7 +125,7 @@ func boundSliding(p ratelimit.Policy) boundCheck {
 	}
 }
 
-func boundOrder(a, b boundEvent) int { return int(a.at - b.at) }
+func boundOrder(a, b boundEvent) int { return cmp.Compare(a.at, b.at) }
 
 // boundPolicies are the policies with what each promises.
 func boundPolicies() map[string]struct {

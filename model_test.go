@@ -384,7 +384,7 @@ func (tr *tracer) ask() {
 	n := 1 + s.below(tr.policy.limit)
 	switch s.below(12) {
 	case 0:
-		n = pick[int64](s, 0, 0, -1, tr.policy.limit+1, tr.policy.limit, math.MinInt64, math.MaxInt64)
+		n = pick[int64](s, 0, 0, -1, tr.policy.limit+1, tr.policy.limit, math.MinInt, math.MaxInt)
 	case 1, 2, 3, 4:
 		n = 1
 	case 5:
@@ -706,6 +706,9 @@ func TestTraceLongUptime(t *testing.T) {
 // refill: rates with a numerator above 53,375, and bursts of many years.
 func inexactCases() (cases []traceCase) {
 	add := func(r traceRate, limit int64) {
+		if int64(int(limit)) != limit {
+			return // no limit where an int has 32 bits
+		}
 		rate, perNano := ratelimit.Per(r.n, r.per), model.Rate(r.units, int64(r.per))
 		each, _ := new(big.Rat).Inv(perNano).Float64()
 		c := traceCase{limit: limit, scale: int64(each) + 1, long: int64(each*float64(limit)) + 1}

@@ -159,7 +159,7 @@ func TestRateMillionCalls(t *testing.T) {
 			t.Run(form+"/"+p.String(), func(t *testing.T) {
 				c := newCaseForm(t, form, p)
 				for k := range caseLong(1_000_000) {
-					c.atExactly(time.Duration(k*1e9/3)).step++
+					c.atExactly(time.Duration(k)*time.Second/3).step++
 					if !c.limiter.Allow() {
 						c.failf("call %d is refused", k)
 					}
