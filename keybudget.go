@@ -28,7 +28,11 @@ func (b keyBudget[K, S, A]) decide(now, n int64) Decision { return b.all.decide(
 func (b keyBudget[K, S, A]) book(now, notBefore, n, maxWait int64) (int64, settleFunc, error) {
 	b.lock()
 	defer b.unlock()
-	at, settle, err := b.bookLocked(b.bring(now), notBefore, n, maxWait)
+	now = b.bring(now)
+	if b.part.table.Find(b.hash, b.key) == nil && !b.all.roomFor(b.part) {
+		b.part.overflowed(n)
+	}
+	at, settle, err := b.bookLocked(now, notBefore, n, maxWait)
 	b.part.count(n, err == nil)
 	if err != nil {
 		return 0, nil, err

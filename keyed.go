@@ -67,9 +67,10 @@ func NewKeyed[K comparable](p Policy, opts ...KeyedOption) (*Keyed[K], error) {
 // policyFor gives it, of whatever algorithm: plans of tenants. policyFor is asked
 // with no lock held whenever the key is not held, and by For, Reserve and Wait in
 // any case, so it must be cheap and safe for concurrent use. It may change its
-// mind: a key has the policy that it had when it came to be held. A key for which it returns an invalid policy is
-// refused. There is no single policy: Policy returns the zero Policy and
-// SetPolicy an error. The default of WithOverflow is Blocked.
+// mind: a changed plan takes effect when the key has been forgotten, or by Reset.
+// A key for which it returns an invalid policy is refused. There is no single
+// policy: Policy returns the zero Policy and SetPolicy an error. The default of
+// WithOverflow is Blocked.
 func NewKeyedFunc[K comparable](policyFor func(K) Policy, opts ...KeyedOption) (*Keyed[K], error) {
 	if policyFor == nil {
 		return nil, invalid("policyFor", "nil", "must not be nil")
@@ -146,8 +147,10 @@ func (k *Keyed[K]) Policy() Policy {
 	return k.budgets.policy()
 }
 
-// SetPolicy changes the policy of all keys, known or not, shard by shard. It is
-// otherwise like SetPolicy of a limiter.
+// SetPolicy changes the policy of all keys, known or not, shard by shard; those
+// of WithAlso stay. It is otherwise like SetPolicy of a limiter: since tokens are
+// never raised, a key not yet seen starts with what an untouched bucket held
+// under the old policy.
 func (k *Keyed[K]) SetPolicy(p Policy) error {
 	if k.budgets == nil {
 		return ErrClosed
@@ -174,7 +177,7 @@ func (k *Keyed[K]) AllowN(key K, n int) bool {
 // Decide is AllowN with the whole answer; with n = 0 it looks without
 // charging. Its error is that of a ctx that has ended; nothing is charged then.
 func (k *Keyed[K]) Decide(ctx context.Context, key K, n int) (Decision, error) {
-	if err := ctx.Err(); err != nil {
+	if err := ended(ctx); err != nil {
 		return k.refusal(), err
 	}
 	if !k.holds(key) {
@@ -194,7 +197,7 @@ func (k *Keyed[K]) refusal() Decision {
 // all, as Decide does. A decision that is not Allowed has a Reservation that is
 // not OK, and a RetryAfter after which the same Take succeeds.
 func (k *Keyed[K]) Take(ctx context.Context, key K, n int, maxWait time.Duration) (Decision, *Reservation, error) {
-	if err := ctx.Err(); err != nil {
+	if err := ended(ctx); err != nil {
 		return k.refusal(), refused(err), err
 	}
 	if !k.holds(key) {

@@ -32,7 +32,7 @@ type Limiter interface {
 	// ErrExceedsLimit, ErrQueueFull, or ErrWaitTooLong when the moment lies
 	// beyond WithMaxWait or ctx's deadline (then it also matches
 	// context.DeadlineExceeded). When ctx ends during the sleep the booking is
-	// cancelled.
+	// cancelled: that may give back nothing if others are booked behind it.
 	WaitN(ctx context.Context, n int) error
 }
 
@@ -180,8 +180,10 @@ func (l *limiter) Policy() Policy {
 // the new burst and rounded down, and never raised. Bookings keep their moments.
 // A queue of a leaky bucket goes on at the new rate, which may overtake what was
 // booked at a slower one. Reservations made before can be charged more by Settle;
-// those of a bucket, or of another window, give nothing back. An error wraps ErrInvalidPolicy and leaves the old policy
-// in force.
+// those of a bucket, or of another window, give nothing back.
+//
+// An error leaves the old policy in force. It wraps ErrInvalidPolicy, or is
+// ErrClosed for a zero value. All limiters that New returns have this method.
 func (l *limiter) SetPolicy(p Policy) error {
 	if l.budget == nil {
 		return ErrClosed
@@ -254,7 +256,7 @@ func (l *limiter) Wait(ctx context.Context) error { return l.WaitN(ctx, 1) }
 
 // WaitN books n units, sleeps until their moment and returns nil. See Limiter.
 func (l *limiter) WaitN(ctx context.Context, n int) error {
-	if err := ctx.Err(); err != nil {
+	if err := ended(ctx); err != nil {
 		return err
 	}
 	now := l.time.now()
@@ -275,6 +277,14 @@ func (l *limiter) WaitN(ctx context.Context, n int) error {
 		return err
 	}
 	return nil
+}
+
+// ended returns the error of a context that has ended, or is none.
+func ended(ctx context.Context) error {
+	if ctx == nil {
+		return errors.New("ratelimit: ctx = nil: must not be nil")
+	}
+	return ctx.Err()
 }
 
 // pastDeadline is the ErrWaitTooLong of a context's deadline.

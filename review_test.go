@@ -129,6 +129,8 @@ func TestTakeFromOverflowSaysWhen(t *testing.T) {
 		assert.Equal(t, i == 0, d.Allowed, "call %d", i)
 		assert.Equal(t, want, d.RetryAfter, "call %d", i)
 	}
+	k.Reserve(3).Cancel()
+	assert.EqualValues(t, 4, k.Stats().Overflowed)
 	require.NoError(t, k.SetPolicy(ratelimit.TokenBucketPolicy(ratelimit.PerSecond(2), 1)))
 	d, _ := k.Decide(context.Background(), 2, 1)
 	assert.Equal(t, time.Second/2, d.RetryAfter, "the overflow budget follows the policy")

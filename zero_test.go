@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"strings"
 	"testing"
 	"time"
 
@@ -255,5 +256,23 @@ func zeroKeyError[K comparable](t *testing.T, p ratelimit.Policy) {
 	t.Helper()
 	if k, err := ratelimit.NewKeyed[K](p); k != nil || !errors.Is(err, ratelimit.ErrInvalidPolicy) {
 		t.Errorf("NewKeyed[%T]: got %v, %v, want nil and ErrInvalidPolicy", *new(K), k, err)
+	}
+}
+
+// A nil context is an error that says so, and charges nothing.
+func TestZeroContext(t *testing.T) {
+	t.Parallel()
+	var none context.Context
+	p := ratelimit.SlidingLogPolicy(1, time.Minute)
+	k := ratelimit.Must(ratelimit.NewKeyed[string](p))
+	_, decideErr := k.Decide(none, "ann", 1)
+	_, r, takeErr := k.Take(none, "ann", 1, 0)
+	for what, err := range map[string]error{"Decide": decideErr, "Take": takeErr, "Take's reservation": r.Err(), "Wait": k.Wait(none, "ann")} {
+		if err == nil || !strings.Contains(err.Error(), "ctx = nil") {
+			t.Errorf("%s without a context: got %v, want an error that names ctx", what, err)
+		}
+	}
+	if !k.Allow("ann") {
+		t.Error("Allow after that: got false, want true")
 	}
 }
